@@ -1,0 +1,426 @@
+"""KV-cache bytes by formula: what a model's real shape needs in each format, beside the textbook formula.
+
+T is the number of tokens whose K and V are stored. Per layer, for one sequence:
+
+=====================  =============================================================================
+16 bit                 ``kv_heads · (k_dim + v_dim) · T · 2``; MLA ``(kv_lora_rank + rope dims) · T · 2``
+window, chunked        the same with ``min(T, W)``; sinks and window: ``min(T, sinks + window)``
+per token and head     one 4-byte scale beside each key and each value (vLLM's ``int8_per_token_head``)
+groups along head_dim  fp16 scale (and fp16 zero point) per group
+KIVI                   arXiv:2402.02750: keys per channel in groups of tokens, values per token, 16-bit residual
+Infini-attention       arXiv:2404.07143: ``(k_dim · v_dim + k_dim) · 4`` per head, and one local segment
+linear, shared         a constant state; nothing
+=====================  =============================================================================
+
+All figures are logical bytes: no padding, pages or reserved pools, and totals over all devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from niah.errors import ConfigError
+from niah.kv.base import ELEMENT_BITS, KVConfig
+from niah.kv.shape import LayerShape, ModelShape
+from niah.types import JSON
+
+KIB, MIB, GIB, TIB = 1024, 1024**2, 1024**3, 1024**4
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB}
+_SIXTEEN_BIT_BYTES = 2
+_TOKEN_HEAD_SCALE_BYTES = 4
+_FP16_BYTES = 2
+_FP32_BYTES = 4
+_NVFP4_GROUP = 16
+_GRANULARITIES = ("none", "tensor", "token_head", "group_token", "kivi")
+REFERENCE = KVConfig("reference")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One line of ``niah memory``: bytes of one KV setting at one length, all sequences of the batch together.
+
+    Attributes:
+        length: tokens stored per sequence.
+        reference_bytes: the same cache in 16 bit.
+        naive_mha_bytes: the textbook formula.
+        fits: weights and cache in the memory asked about; None when nobody asked or the weights are unknown.
+    """
+
+    kv: str
+    length: int
+    batch: int
+    logical_bytes: int
+    naive_mha_bytes: int
+    reference_bytes: int
+    weights_bytes: int | None
+    formula: str
+    fits: bool | None
+
+    def to_json(self) -> dict[str, JSON]:
+        return asdict(self)
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of ``80GiB`` (binary), ``24GB`` (decimal) or a plain number of bytes.
+
+    Raises:
+        ConfigError: not a positive number with one of these units.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    factor = _UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise ConfigError(f"{text!r} is not an amount of memory; write for instance 80GiB, 24GB or 512MiB.")
+    amount = int(Fraction(match[1]) * factor)
+    if amount < 1:
+        raise ConfigError(f"{text!r} is no memory at all; write for instance 80GiB.")
+    return amount
+
+
+def human_bytes(amount: int) -> str:
+    """Bytes for people, in binary units: ``1.25 GiB``."""
+    for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if amount >= unit:
+            return f"{amount / unit:.2f} {name}"
+    return f"{amount} B"
+
+
+def stored_tokens(prompt_tokens: int, output_tokens: int) -> int:
+    """Tokens with stored K and V at the end: the last generated one has none yet."""
+    return prompt_tokens + max(0, output_tokens - 1)
+
+
+def kv_bytes(shape: ModelShape, kv: KVConfig, tokens: int, batch: int = 1) -> int:
+    """Exact bytes of the cache of ``batch`` sequences with ``tokens`` stored tokens each.
+
+    Raises:
+        ConfigError: the setting does not go with the model's shape, or has no formula.
+    """
+    _check_amounts(tokens, batch)
+    check_setting(shape, kv)
+    total = 0
+    for index, layer in enumerate(shape.layers):
+        total += _layer_bytes(layer, _without_format(kv) if _is_skipped(shape, kv, index) else kv, tokens)
+    return total * batch
+
+
+def reference_bytes(shape: ModelShape, tokens: int, batch: int = 1) -> int:
+    """Bytes of the model's own 16-bit cache."""
+    return kv_bytes(shape, REFERENCE, tokens, batch)
+
+
+def naive_mha_bytes(shape: ModelShape, tokens: int, batch: int = 1) -> int:
+    """The textbook formula ``2 · layers · hidden_size · T · 2``, which knows no shared heads, windows or latents."""
+    _check_amounts(tokens, batch)
+    return 2 * len(shape.layers) * shape.hidden_size * tokens * _SIXTEEN_BIT_BYTES * batch
+
+
+def weights_bytes(shape: ModelShape) -> int | None:
+    """Bytes of the weights at the checkpoint's own precision, else in 16 bit; None when the count is not known."""
+    if shape.stored_weight_bytes is not None:
+        return shape.stored_weight_bytes
+    return None if shape.parameters is None else shape.parameters * _SIXTEEN_BIT_BYTES
+
+
+def fits(weights: int | None, cache: int, gpu_bytes: int | None) -> bool | None:
+    """Whether weights and cache fit; None when that cannot be said. Activations are not counted."""
+    if gpu_bytes is None:
+        return None
+    if cache > gpu_bytes:
+        return False
+    return None if weights is None else weights + cache <= gpu_bytes
+
+
+def memory_rows(
+    shape: ModelShape, kvs: Sequence[KVConfig], lengths: Sequence[int], batch: int = 1, gpu_bytes: int | None = None
+) -> list[MemoryRow]:
+    """One row per KV setting and length, where a length is the number of tokens stored (T = length)."""
+    weights = weights_bytes(shape)
+    rows = []
+    for kv in kvs:
+        formula = formula_text(shape, kv) + (f"; times {batch} sequences" if batch > 1 else "")
+        for length in lengths:
+            cache = kv_bytes(shape, kv, length, batch)
+            rows.append(
+                MemoryRow(
+                    kv=kv.name,
+                    length=length,
+                    batch=batch,
+                    logical_bytes=cache,
+                    naive_mha_bytes=naive_mha_bytes(shape, length, batch),
+                    reference_bytes=reference_bytes(shape, length, batch),
+                    weights_bytes=weights,
+                    formula=formula,
+                    fits=fits(weights, cache, gpu_bytes),
+                )
+            )
+    return rows
+
+
+def check_setting(shape: ModelShape, kv: KVConfig) -> None:
+    """Refuse a setting that this model's cache cannot have.
+
+    Raises:
+        ConfigError: an unknown type, groups that do not divide the head size, sinks without a window, heads that
+            cannot be merged, layers that are not there, or a quantised latent.
+    """
+    for dtype in (kv.k_dtype, kv.v_dtype):
+        if dtype != "auto" and dtype not in ELEMENT_BITS:
+            raise ConfigError(f"{kv.name}: no memory formula for the type {dtype!r}; known: {', '.join(ELEMENT_BITS)}.")
+    if kv.granularity not in _GRANULARITIES:
+        known = ", ".join(_GRANULARITIES)
+        raise ConfigError(f"{kv.name}: no memory formula for the granularity {kv.granularity!r}; known: {known}.")
+    if kv.sinks and kv.window is None:
+        raise ConfigError(f"{kv.name}: {kv.sinks} sinks need a window beside them; add window=512 or drop the sinks.")
+    if kv.memory not in ("kv", "infini") or (kv.memory == "infini" and kv.segment is None):
+        raise ConfigError(f"{kv.name}: memory {kv.memory!r} must be kv, or infini together with a segment length.")
+    count = len(shape.layers)
+    for skip in kv.skip_layers:
+        if isinstance(skip, str) and skip != "sliding_window":
+            raise ConfigError(f"{kv.name}: skip_layers {skip!r} is neither a layer number nor 'sliding_window'.")
+        if isinstance(skip, int) and not -count <= skip < count:
+            raise ConfigError(f"{kv.name}: skip_layers {skip}, but {shape.name!r} has layers 0 to {count - 1}.")
+    for index, layer in enumerate(shape.layers):
+        if layer.stores_tokens:
+            _check_layer(shape, layer, _without_format(kv) if _is_skipped(shape, kv, index) else kv)
+
+
+def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
+    quantised = _is_quantised(kv)
+    if layer.latent and (quantised or kv.kv_heads is not None or kv.memory != "kv"):
+        raise ConfigError(
+            f"{kv.name}: {shape.name!r} stores an MLA latent of {layer.latent} elements per token, so there is no K/V "
+            "to quantise or merge; use bf16."
+        )
+    if kv.kv_heads is not None and (kv.kv_heads < 1 or layer.kv_heads % kv.kv_heads):
+        raise ConfigError(
+            f"{kv.name}: {layer.kv_heads} KV heads of {shape.name!r} cannot be merged to {kv.kv_heads}; "
+            f"give a divisor of {layer.kv_heads}."
+        )
+    if not quantised:
+        return
+    for side, dtype, dim in (("keys", kv.k_dtype, layer.k_dim), ("values", kv.v_dtype, layer.v_dim)):
+        group = _group(kv, dtype, dim, side)
+        if group is not None and dim % group:
+            raise ConfigError(
+                f"{kv.name}: groups of {group} do not fit the {side} of {shape.name!r}, whose heads have {dim} "
+                f"elements ({dim} = {dim // group} × {group} + {dim % group}); use a group_size that divides {dim}."
+            )
+        if dim * _bits(dtype) % 8:
+            raise ConfigError(
+                f"{kv.name}: {dim} elements of {_bits(dtype)} bits do not fill whole bytes; use an 8-bit format."
+            )
+    if kv.granularity == "kivi" and (kv.residual < 1 or kv.residual % (kv.group_size or kv.residual)):
+        raise ConfigError(
+            f"{kv.name}: KIVI quantises keys {kv.group_size} tokens at a time, so the residual {kv.residual} must be "
+            "a positive multiple of that; use residual=128."
+        )
+
+
+def _check_amounts(tokens: int, batch: int) -> None:
+    if tokens < 0 or batch < 1:
+        raise ConfigError(
+            f"{tokens} tokens in a batch of {batch} is no cache; give at least 0 tokens and a batch of 1."
+        )
+
+
+def _bits(dtype: str) -> int:
+    return 16 if dtype == "auto" else ELEMENT_BITS[dtype]
+
+
+def _is_quantised(kv: KVConfig) -> bool:
+    return min(_bits(kv.k_dtype), _bits(kv.v_dtype)) < 16
+
+
+def _without_format(kv: KVConfig) -> KVConfig:
+    """The same setting in 16 bit: what skipped layers keep is the type, not the tokens."""
+    return KVConfig(
+        kv.name, window=kv.window, sinks=kv.sinks, kv_heads=kv.kv_heads, memory=kv.memory, segment=kv.segment
+    )
+
+
+def _is_skipped(shape: ModelShape, kv: KVConfig, index: int) -> bool:
+    if index in kv.skip_layers or index - len(shape.layers) in kv.skip_layers:
+        return True
+    return "sliding_window" in kv.skip_layers and shape.layers[index].kind in ("window", "chunked")
+
+
+def _group(kv: KVConfig, dtype: str, dim: int, side: str) -> int | None:
+    """Elements along head_dim that share a scale; None where nothing does.
+
+    In a mixed setting such as K8V4 only the narrow side is grouped: the 8-bit one has a scale per token and head.
+    """
+    if _bits(dtype) >= 16 or (kv.granularity == "kivi" and side == "keys"):
+        return None
+    if kv.granularity == "group_token" and (_bits(dtype) < 8 or kv.k_dtype == kv.v_dtype):
+        return kv.group_size or (_NVFP4_GROUP if dtype == "nvfp4" else dim)
+    return (kv.group_size or dim) if kv.granularity == "kivi" else None
+
+
+def _token_bytes(kv: KVConfig, dtype: str, dim: int, side: str) -> tuple[int, int]:
+    """(payload, scales) of one key or value."""
+    payload = dim * _bits(dtype) // 8
+    if _bits(dtype) >= 16:
+        return payload, 0
+    group = _group(kv, dtype, dim, side)
+    if group is not None:
+        if dtype == "nvfp4":
+            return payload, dim // group
+        # KIVI keeps a scale and a minimum in every case
+        parts = 1 if kv.symmetric and kv.granularity != "kivi" else 2
+        return payload, dim // group * parts * _FP16_BYTES
+    dynamic = kv.granularity in ("token_head", "group_token") and kv.scales == "dynamic"
+    return payload, _TOKEN_HEAD_SCALE_BYTES if dynamic else 0
+
+
+def _layer_bytes(layer: LayerShape, kv: KVConfig, tokens: int) -> int:
+    if not layer.stores_tokens:
+        return layer.state_bytes
+    heads = kv.kv_heads or layer.kv_heads
+    if kv.memory == "infini":
+        memory = (layer.k_dim * layer.v_dim + layer.k_dim) * _FP32_BYTES
+        return heads * (memory + _head_bytes(layer, kv, min(tokens, kv.segment or 0)))
+    kept = min([tokens, *_limits(layer, kv)])
+    return heads * _head_bytes(layer, kv, kept)
+
+
+def _limits(layer: LayerShape, kv: KVConfig) -> list[int]:
+    """Most tokens the layer keeps, by the model's own window and by the setting's."""
+    asked = None if kv.window is None else kv.window + kv.sinks
+    return [limit for limit in (layer.window, asked) if limit is not None]
+
+
+def _head_bytes(layer: LayerShape, kv: KVConfig, kept: int) -> int:
+    """Bytes of ``kept`` keys and values of one head."""
+    if kv.granularity == "kivi" and _is_quantised(kv):
+        return _kivi_key_bytes(kv, layer.k_dim, kept) + _tail_bytes(kv, kv.v_dtype, layer.v_dim, kept, "values")
+    keys = _tail_bytes(kv, kv.k_dtype, layer.k_dim, kept, "keys")
+    return keys + _tail_bytes(kv, kv.v_dtype, layer.v_dim, kept, "values")
+
+
+def _tail_bytes(kv: KVConfig, dtype: str, dim: int, kept: int, side: str) -> int:
+    """Quantised tokens, then the newest ``residual`` ones in 16 bit."""
+    tail = min(kept, kv.residual) if _bits(dtype) < 16 else 0
+    return (kept - tail) * sum(_token_bytes(kv, dtype, dim, side)) + tail * dim * _SIXTEEN_BIT_BYTES
+
+
+def _kivi_key_bytes(kv: KVConfig, dim: int, kept: int) -> int:
+    """KIVI keys: whole residuals are quantised per channel, a scale and a minimum for each group of tokens."""
+    bits = _bits(kv.k_dtype)
+    if bits >= 16:
+        return kept * dim * bits // 8
+    tail = kept % kv.residual
+    quantised = kept - tail
+    groups = quantised // (kv.group_size or kv.residual)
+    return quantised * dim * bits // 8 + groups * dim * 2 * _FP16_BYTES + tail * dim * _SIXTEEN_BIT_BYTES
+
+
+def formula_text(shape: ModelShape, kv: KVConfig) -> str:
+    """The formula of one sequence with the model's numbers filled in; T is the number of stored tokens.
+
+    Raises:
+        ConfigError: as ``kv_bytes``.
+    """
+    check_setting(shape, kv)
+    groups: dict[tuple[LayerShape, KVConfig], int] = {}
+    for index, layer in enumerate(shape.layers):
+        key = (layer, _without_format(kv) if _is_skipped(shape, kv, index) else kv)
+        groups[key] = groups.get(key, 0) + 1
+    text = " + ".join(_term(layer, used, count) for (layer, used), count in groups.items())
+    # only a cache that grows by the same amount with each token has a figure per token
+    per_token = kv_bytes(shape, kv, 1)
+    if kv.memory == "kv" and all(not _limits(layer, used) and not used.residual for layer, used in groups):
+        constant = kv_bytes(shape, kv, 0)
+        text += f" = {per_token - constant:,} B × T" + (f" + {constant:,} B" if constant else "")
+    if kv.residual and _is_quantised(kv):
+        text += f", r = min(N, {kv.residual})"
+        text += f", q = N − N mod {kv.residual}" if kv.granularity == "kivi" else ""
+    return text
+
+
+def _term(layer: LayerShape, kv: KVConfig, count: int) -> str:
+    layers = f"{count} layer{'s' if count > 1 else ''}"
+    if layer.kind == "shared":
+        return f"{layers} × 0 B (cache shared)"
+    if layer.kind == "linear":
+        return f"{layers} × {layer.state_bytes:,} B of state"
+    limits = _limits(layer, kv)
+    kept = f"min(T, {min(limits):,})" if limits else "T"
+    if layer.latent:
+        return f"{layers} × ({layer.k_dim} + {layer.v_dim}) latent elements × {kept} × 2 B"
+    heads = kv.kv_heads or layer.kv_heads
+    base = f"{layers} × {heads} KV head{'s' if heads > 1 else ''}"
+    if kv.memory == "infini":
+        segment = f"min(T, {kv.segment:,}) × {_token_text(layer, kv)}"
+        return f"{base} × (({layer.k_dim} × {layer.v_dim} + {layer.k_dim}) × 4 B + {segment})"
+    if kv.granularity == "kivi" and _is_quantised(kv):
+        return f"{base} × {_kivi_text(layer, kv, kept)}"
+    if not _is_quantised(kv) and layer.k_dim == layer.v_dim and kv.k_dtype == kv.v_dtype:
+        return f"2 × {base} × {layer.k_dim} × {kept} × {_bits(kv.k_dtype) // 8} B"
+    if not kv.residual or not _is_quantised(kv):
+        return f"{base} × {_token_text(layer, kv)} × {kept}"
+    sides = ((kv.k_dtype, layer.k_dim), (kv.v_dtype, layer.v_dim))
+    tail = " + ".join(f"{dim * max(_SIXTEEN_BIT_BYTES, _bits(dtype) // 8)} B" for dtype, dim in sides)
+    return f"{base} × [{_token_text(layer, kv)} × (N − r) + ({tail}) × r, N = {kept}]"
+
+
+def _token_text(layer: LayerShape, kv: KVConfig) -> str:
+    """One token's keys and values: ``(K 64 B + 4 B scales, V 64 B + 4 B scales)``."""
+    parts = []
+    for label, side, dtype, dim in (
+        ("K", "keys", kv.k_dtype, layer.k_dim),
+        ("V", "values", kv.v_dtype, layer.v_dim),
+    ):
+        payload, scales = _token_bytes(kv, dtype, dim, side)
+        parts.append(f"{label} {payload} B" + (f" + {scales} B scales" if scales else ""))
+    return f"({' + '.join(parts)})"
+
+
+def _kivi_text(layer: LayerShape, kv: KVConfig, kept: str) -> str:
+    group, bits = kv.group_size or kv.residual, _bits(kv.k_dtype)
+    value, scales = _token_bytes(kv, kv.v_dtype, layer.v_dim, "values")
+    keys = f"K: {layer.k_dim * bits / 8:g} B × q + {layer.k_dim * 4} B × q/{group} + {layer.k_dim * 2} B × (N − q)"
+    values = f"V: {value + scales} B × (N − r) + {layer.v_dim * 2} B × r"
+    return f"[{keys}; {values}; N = {kept}]"
+
+
+def naive_note(shape: ModelShape, tokens: int) -> str:
+    """One sentence for people: how far the textbook formula is off at this length, and why."""
+    naive, real = naive_mha_bytes(shape, tokens), reference_bytes(shape, tokens)
+    reasons = _naive_reasons(shape)
+    if not reasons:
+        return "The MHA formula is right for this model: each head stores its own keys and values."
+    if naive == real:
+        off = "right by chance"
+    elif naive > real:
+        off = f"{naive / real:.3g} × too big" if real else "too big"
+    else:
+        off = f"{real / naive:.3g} × too small" if naive else "too small"
+    return f"The MHA formula {', and '.join(reasons)}: {off} at {tokens:,} tokens."
+
+
+def _naive_reasons(shape: ModelShape) -> list[str]:
+    stored = [layer for layer in shape.layers if layer.stores_tokens]
+    reasons = []
+    if shape.is_mla:
+        latent = max(layer.latent for layer in stored)
+        reasons.append(f"counts 2 × {shape.hidden_size} elements a layer where this model stores a latent of {latent}")
+    else:
+        heads = " or ".join(str(count) for count in shape.kv_heads)
+        if shape.kv_heads != (shape.heads,):
+            noun = "KV head" if heads == "1" else "KV heads"
+            reasons.append(f"uses {shape.heads} heads where this model stores {heads} {noun}")
+        implied = shape.hidden_size / shape.heads
+        if any(dim != implied for dim in shape.head_dims):
+            dims = " or ".join(str(dim) for dim in shape.head_dims)
+            reasons.append(f"takes heads of hidden size / heads = {implied:g} elements where they have {dims}")
+    limited = [layer.window for layer in stored if layer.window is not None]
+    if limited:
+        reasons.append(f"counts all tokens where {len(limited)} of {len(shape.layers)} layers keep {max(limited):,}")
+    others = len(shape.layers) - len(stored)
+    if others:
+        reasons.append(f"counts {len(shape.layers)} layers where {others} of them store no tokens")
+    return reasons

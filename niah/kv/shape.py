@@ -1,0 +1,202 @@
+"""``ModelShape``: what of a model decides its KV cache, read from a Hugging Face ``config.json``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from niah.errors import ConfigError
+from niah.kv._config import CONTEXT, HEADS, HIDDEN, LAYERS, ConfigReader, head_dim, kv_heads, layer_kinds, native_dtype
+from niah.kv._weights import count_parameters, weight_bytes
+
+LayerKind = Literal["full", "window", "chunked", "linear", "shared"]
+_CACHE_BITS_BYTES = 2
+_FP32_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShape:
+    """One layer's cache, for one sequence.
+
+    Attributes:
+        kind: ``full`` (every token), ``window`` and ``chunked`` (at most ``window`` tokens), ``linear`` (a constant
+            state instead of tokens), ``shared`` (reads another layer's cache, stores nothing).
+        kv_heads: heads that are stored; 1 for multi-query attention and for MLA.
+        k_dim, v_dim: elements of one key and one value; for MLA the latent and the rotary key.
+        window: tokens kept by a window layer, or the chunk of a chunked one.
+        latent: for MLA the stored elements per token, ``kv_lora_rank + qk_rope_head_dim``; else 0.
+        state_bytes: constant state of a linear layer.
+    """
+
+    kind: LayerKind
+    kv_heads: int = 0
+    k_dim: int = 0
+    v_dim: int = 0
+    window: int | None = None
+    latent: int = 0
+    state_bytes: int = 0
+
+    @property
+    def stores_tokens(self) -> bool:
+        """Whether the layer's cache grows with the tokens (up to its window)."""
+        return self.kind in ("full", "window", "chunked")
+
+    @property
+    def elements(self) -> int:
+        """Elements of K and V together, per token."""
+        return self.kv_heads * (self.k_dim + self.v_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """A model as far as its KV cache goes.
+
+    Attributes:
+        layers: one entry a layer, in order.
+        heads: query heads.
+        parameters: as published, or counted from the config (language model only); None when that is not possible.
+        native_dtype: ``bf16`` or ``fp16``, the model's own 16-bit type.
+        context_tokens: longest sequence that the config allows; None when it does not say.
+        stored_weight_bytes: weights at the checkpoint's own precision; None when it is not known.
+    """
+
+    name: str
+    layers: tuple[LayerShape, ...]
+    heads: int
+    hidden_size: int
+    parameters: int | None = None
+    native_dtype: str = "bf16"
+    context_tokens: int | None = None
+    model_type: str = ""
+    stored_weight_bytes: int | None = None
+
+    @property
+    def kv_heads(self) -> tuple[int, ...]:
+        """The different numbers of KV heads among layers that store tokens, ascending."""
+        return tuple(sorted({layer.kv_heads for layer in self.layers if layer.stores_tokens}))
+
+    @property
+    def head_dims(self) -> tuple[int, ...]:
+        """The different sizes of K and V heads among layers that store tokens, ascending."""
+        stored = [layer for layer in self.layers if layer.stores_tokens]
+        return tuple(sorted({layer.k_dim for layer in stored} | {layer.v_dim for layer in stored}))
+
+    @property
+    def is_mla(self) -> bool:
+        """True when some layer stores a latent instead of keys and values."""
+        return any(layer.latent for layer in self.layers)
+
+    @property
+    def kind_counts(self) -> dict[str, int]:
+        """Layers of each kind."""
+        return dict(Counter(layer.kind for layer in self.layers))
+
+    @staticmethod
+    def from_config(config: Mapping[str, Any], name: str, parameters: int | None = None) -> ModelShape:
+        """The shape that a ``config.json`` describes; vision and audio parts are left out.
+
+        Args:
+            config: the file's content; a text section is found in ``text_config``.
+            parameters: the published count, when known; else it is counted from the config.
+
+        Raises:
+            ConfigError: a key is missing or wrong, or the model keeps a cache for which there is no formula.
+        """
+        reader = ConfigReader.of(config, name)
+        if reader.values.get("is_encoder_decoder") is True:
+            raise ConfigError(f"{name!r} is an encoder-decoder model; niah computes caches of decoder-only models.")
+        heads, hidden_size = reader.require(*HEADS), reader.require(*HIDDEN)
+        layers = _layers(reader, heads, hidden_size)
+        stores = [layer for layer in layers if layer.stores_tokens]
+        counted = count_parameters(reader, heads, hidden_size, [(x.kv_heads, x.k_dim, x.v_dim) for x in stores])
+        return ModelShape(
+            name=name,
+            layers=layers,
+            heads=heads,
+            hidden_size=hidden_size,
+            parameters=parameters if parameters is not None else counted.total if counted else None,
+            native_dtype=native_dtype(reader),
+            context_tokens=reader.optional(*CONTEXT),
+            model_type=reader.model_type,
+            stored_weight_bytes=weight_bytes(reader, counted, parameters),
+        )
+
+    @staticmethod
+    def from_folder(path: Path | str) -> ModelShape:
+        """The shape of a local model, from its ``config.json``; the folder's name becomes the model's.
+
+        Raises:
+            ConfigError: no readable ``config.json``, or one that ``from_config`` refuses.
+        """
+        folder = Path(path)
+        file = folder / "config.json"
+        try:
+            config = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as err:
+            reason = err.strerror or type(err).__name__
+            raise ConfigError(
+                f"{str(file)!r} cannot be read ({reason}); name a folder with a Hugging Face config.json."
+            ) from err
+        except ValueError as err:
+            raise ConfigError(f"{str(file)!r} is not valid JSON ({err}); download the model's config again.") from err
+        if not isinstance(config, dict):
+            raise ConfigError(f"{str(file)!r} holds no JSON object; download the model's config again.")
+        return ModelShape.from_config(config, folder.resolve().name)
+
+
+def _layers(reader: ConfigReader, heads: int, hidden_size: int) -> tuple[LayerShape, ...]:
+    count = reader.require(*LAYERS)
+    shared = reader.optional("num_kv_shared_layers", minimum=0) or 0
+    if shared >= count:
+        reader.fail("num_kv_shared_layers", f"{shared} of {count} layers share their cache, so that none has one")
+    kinds = layer_kinds(reader, count)
+    layers = []
+    for index, kind in enumerate(kinds):
+        # Gemma 3n and 4: the last layers read the cache of an earlier layer of their kind
+        if index >= count - shared:
+            layers.append(LayerShape("shared"))
+        elif kind == "linear":
+            layers.append(LayerShape("linear", state_bytes=_delta_state_bytes(reader)))
+        elif kind == "conv":
+            state = hidden_size * reader.require("conv_L_cache") * _CACHE_BITS_BYTES
+            layers.append(LayerShape("linear", state_bytes=state))
+        else:
+            layers.append(_attention(reader, kind, index, heads, hidden_size))
+    return tuple(layers)
+
+
+def _attention(reader: ConfigReader, kind: str, index: int, heads: int, hidden_size: int) -> LayerShape:
+    limits: Mapping[str, tuple[LayerKind, str]] = {
+        "window": ("window", "sliding_window"),
+        "chunked": ("chunked", "attention_chunk_size"),
+    }
+    layer_kind, key = limits.get(kind, ("full", ""))
+    window = reader.require(key) if key else None
+    rank = reader.optional("kv_lora_rank")
+    if rank is not None:
+        rope = reader.require("qk_rope_head_dim")
+        return LayerShape(layer_kind, 1, rank, rope, window, latent=rank + rope)
+    own = reader.values.get("per_layer_config")
+    override = own.get(str(index), own.get(index, {})) if isinstance(own, Mapping) else {}
+    if isinstance(override, Mapping) and override:
+        reader = ConfigReader(reader.name, {**reader.values, **override})
+    stored_heads, k_dim = kv_heads(reader, heads), head_dim(reader, heads, hidden_size)
+    if kind == "full" and not override:
+        # Gemma 4: full layers may have larger heads, and fewer of them where keys serve as values
+        k_dim = reader.optional("global_head_dim") or k_dim
+        if reader.flag("attention_k_eq_v", False):
+            stored_heads = reader.optional("num_global_key_value_heads") or stored_heads
+    return LayerShape(layer_kind, stored_heads, k_dim, reader.optional("v_head_dim") or k_dim, window)
+
+
+def _delta_state_bytes(reader: ConfigReader) -> int:
+    """Gated-delta layer: an fp32 state ``value heads · key dim · value dim`` and 16-bit inputs of its convolution."""
+    key_heads, value_heads = reader.require("linear_num_key_heads"), reader.require("linear_num_value_heads")
+    key_dim, value_dim = reader.require("linear_key_head_dim"), reader.require("linear_value_head_dim")
+    channels = 2 * key_heads * key_dim + value_heads * value_dim
+    convolution = channels * reader.require("linear_conv_kernel_dim") * _CACHE_BITS_BYTES
+    return value_heads * key_dim * value_dim * _FP32_BYTES + convolution
