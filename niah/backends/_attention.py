@@ -1,0 +1,55 @@
+"""SDPA with grouped KV heads read in place: stock SDPA in transformers copies K and V to every query head under a mask.
+
+For a short query that copy of the whole cache costs more than the attention itself (4,300 keys, 9 heads over 3:
+6.8 ms against 2.6 ms a layer for 5 queries on one core).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+NAME = "niah_sdpa"
+
+
+def grouped_sdpa(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention of ``query [b, heads, q, d]`` over ``key, value [b, kv_heads, s, d]``; returns ``[b, q, heads, d]``.
+
+    Raises:
+        ValueError: the model asks for a soft cap or learned sinks, which SDPA does not have.
+    """
+    if kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None:
+        raise ValueError("SDPA has neither logit soft caps nor learned sinks: use attn='eager'")
+    causal = attention_mask is None and query.shape[2] > 1 and getattr(module, "is_causal", True)
+    out = scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=attention_mask,
+        dropout_p=dropout,
+        scale=scaling,
+        is_causal=causal,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+    return out.transpose(1, 2).contiguous(), None
+
+
+def register() -> str:
+    """Make the function known to transformers under ``NAME``, with SDPA's masks; returns the name."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(NAME, grouped_sdpa)
+    AttentionMaskInterface.register(NAME, sdpa_mask)
+    return NAME

@@ -1,0 +1,174 @@
+"""Loading a causal language model: device, compute type, attention, and one forward call for every release."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from niah.backends._attention import register
+from niah.backends.base import ModelInfo
+from niah.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from niah.backends.transformers import TransformersOptions
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+
+
+def pick_device(wanted: str) -> torch.device:
+    """``auto`` is CUDA, then MPS, then the CPU.
+
+    Raises:
+        BackendUnavailable: the named device is not there.
+    """
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as err:
+        raise BackendUnavailable(f"the device {wanted!r} cannot be used: {str(err).splitlines()[0]}") from err
+    return device
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bf16 in hardware: elsewhere bf16 runs at a sixth of the speed of fp32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        flags = ("_is_avx512_bf16_supported", "_is_amx_tile_supported", "_is_arm_bf16_supported")
+        return any(bool(getattr(torch.cpu, flag, bool)()) for flag in flags)
+    return False
+
+
+def pick_dtype(wanted: str, device: torch.device) -> torch.dtype:
+    if wanted != "auto":
+        return DTYPES[wanted]
+    if has_bf16(device):
+        return torch.bfloat16
+    return torch.float32 if device.type == "cpu" else torch.float16
+
+
+@dataclass
+class Loaded:
+    """A model ready to run, with what differs between models and releases already settled.
+
+    Attributes:
+        cache_word: the forward argument that takes the cache (renamed in transformers 5.24).
+        layer_types: kinds of attention that need a mask each; empty when one mask serves all layers.
+        window: the window of all layers where there is one mask; None for full attention.
+    """
+
+    model: Any
+    device: torch.device
+    dtype: torch.dtype
+    attention: str
+    cache_word: str
+    layer_types: dict[str, int | None]
+    window: int | None
+    ends: frozenset[int]
+
+    def step(
+        self,
+        ids: list[int],
+        positions: list[int],
+        cache: Any,
+        mask: Callable[[int | None], torch.Tensor] | None = None,
+        keep: list[int] | None = None,
+    ) -> torch.Tensor:
+        """One forward pass over ``ids [n]``; logits ``[len(keep), vocab]``, of the last token when ``keep`` is None."""
+        arguments: dict[str, Any] = {self.cache_word: cache, "use_cache": True}
+        if mask is not None:
+            arguments["attention_mask"] = self._masks(mask)
+        arguments["logits_to_keep"] = 1 if keep is None else torch.tensor(keep, device=self.device)
+        out = self.model(
+            input_ids=torch.tensor([ids], device=self.device),
+            position_ids=torch.tensor([positions], device=self.device),
+            **arguments,
+        )
+        logits: torch.Tensor = out.logits[0]
+        return logits
+
+    def _masks(self, mask: Callable[[int | None], torch.Tensor]) -> torch.Tensor | dict[str, torch.Tensor]:
+        if self.layer_types:
+            return {kind: self._shaped(mask(window)) for kind, window in self.layer_types.items()}
+        return self._shaped(mask(self.window))
+
+    def _shaped(self, mask: torch.Tensor) -> torch.Tensor:
+        mask = mask[None, None]
+        if self.attention != "eager":
+            return mask
+        # eager attention adds its mask to the scores
+        lowest = torch.finfo(self.dtype).min
+        return torch.zeros(mask.shape, dtype=self.dtype, device=mask.device).masked_fill_(~mask, lowest)
+
+
+def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
+    """Load weights on the chosen device.
+
+    Raises:
+        BackendUnavailable: the device is missing.
+        OSError, ValueError: the weights cannot be read.
+    """
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    torch.set_num_threads(options.thread_count())
+    logging.disable_progress_bar()
+    device = pick_device(options.device)
+    dtype = pick_dtype(options.dtype, device)
+    name = register()
+    attention = {"auto": name, "sdpa": name, "eager": "eager"}[options.attn]
+    arguments = {"dtype": dtype, "trust_remote_code": options.trust_remote_code}
+    if options.revision:
+        arguments["revision"] = options.revision
+    model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
+    if options.attn == "auto" and not getattr(model, "_supports_sdpa", True):
+        attention = "eager"
+        model.set_attn_implementation(attention)
+    model = model.to(device).eval()
+    config = model.config.get_text_config()
+    return Loaded(
+        model=model,
+        device=device,
+        dtype=dtype,
+        attention=attention,
+        cache_word=_cache_word(model),
+        layer_types=_layer_types(config),
+        window=_uniform_window(config),
+        ends=_end_tokens(model),
+    )
+
+
+def _cache_word(model: Any) -> str:
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
+def _layer_types(config: Any) -> dict[str, int | None]:
+    kinds = list(dict.fromkeys(getattr(config, "layer_types", None) or []))
+    if len(kinds) < 2:
+        return {}
+    window = getattr(config, "sliding_window", None)
+    return {kind: window if "sliding" in kind else None for kind in kinds}
+
+
+def _uniform_window(config: Any) -> int | None:
+    kinds = set(getattr(config, "layer_types", None) or [])
+    if kinds == {"full_attention"} or getattr(config, "use_sliding_window", True) is False:
+        return None
+    window: int | None = getattr(config, "sliding_window", None)
+    return window
+
+
+def _end_tokens(model: Any) -> frozenset[int]:
+    ends: set[int] = set()
+    for config in (model.generation_config, model.config.get_text_config()):
+        token = getattr(config, "eos_token_id", None)
+        ends |= set(token) if isinstance(token, (list, tuple)) else {token} if token is not None else set()
+    return frozenset(ends)

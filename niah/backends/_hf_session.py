@@ -1,0 +1,229 @@
+"""A session of the transformers backend: prefill a context once, answer its questions, count the cache's bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from niah.backends._hf_load import Loaded
+from niah.backends._packed import Question, answer_packed, room_needed
+from niah.backends.base import ModelInfo, SessionRequest
+from niah.backends.caches.base import StoredLayer
+from niah.backends.caches.build import build_cache
+from niah.errors import CellError, ConfigError
+from niah.kv.memory import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
+from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
+
+if TYPE_CHECKING:
+    from niah.backends.transformers import TransformersOptions
+
+
+@dataclass
+class _Context:
+    """A processed context: its token ids and the cache that holds them."""
+
+    ids: np.ndarray[Any, np.dtype[np.int32]]
+    cache: Any
+
+    @property
+    def layers(self) -> list[StoredLayer]:
+        return [layer for layer in self.cache.layers if isinstance(layer, StoredLayer)]
+
+    def crop(self, tokens: int) -> None:
+        for layer in self.layers:
+            layer.hold = False
+            layer.crop(tokens - layer.seen)
+        self.ids = self.ids[:tokens]
+
+    def fork(self) -> _Context:
+        layers = [layer.fork() if isinstance(layer, StoredLayer) else layer for layer in self.cache.layers]
+        return _Context(self.ids, type(self.cache)(layers=layers))
+
+
+class HFSession:
+    """Answers groups one at a time, in a thread of its own so that the loop stays responsive."""
+
+    max_in_flight = 1
+
+    def __init__(self, loaded: Loaded, info: ModelInfo, options: TransformersOptions, request: SessionRequest) -> None:
+        if info.shape is None:
+            raise ConfigError(f"the shape of {info.name!r} is not known, so its cache cannot be built.")
+        self._loaded, self._info, self._options, self._request = loaded, info, options, request
+        self._shape = info.shape
+        self._kv = request.kv if request.kv.k_dtype != "auto" else _resolve_auto(request, info)
+        self._chunk = self._kv.prefill_chunk or options.prefill_chunk
+        self._last: _Context | None = None
+        self._stored: tuple[str, str] = ("", "")
+        self.decode_steps = 0
+
+    def release(self) -> None:
+        self._last = None
+
+    def effective(self) -> dict[str, Any]:
+        loaded = self._loaded
+        parameter = next(loaded.model.parameters())
+        return {
+            "kv.k_dtype": self._stored[0] or "not measured yet",
+            "kv.v_dtype": self._stored[1] or "not measured yet",
+            "kv.granularity": self._kv.granularity,
+            "kv.group_size": self._kv.group_size,
+            "kv.prefill_reads": "quantised",
+            "kv.windows": ",".join(sorted({str(layer.window or "full") for layer in self._shape.layers})),
+            "compute_dtype": str(parameter.dtype).removeprefix("torch."),
+            "device": str(parameter.device),
+            "attention": loaded.model.config.get_text_config()._attn_implementation,  # noqa: SLF001
+            "prefill_chunk": self._chunk,
+            "threads": torch.get_num_threads(),
+            "prefix_reuse": self._request.reuse,
+            "questions": "packed" if self._options.pack else "forked",
+        }
+
+    async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
+        return await asyncio.to_thread(self._answer, list(group))
+
+    def _answer(self, group: list[Prompt]) -> list[Reply]:
+        torch.set_num_threads(self._options.thread_count())
+        try:
+            with torch.inference_mode():
+                if self._request.reuse and self._options.pack:
+                    return self._answer_together(group)
+                return [reply for prompt in group for reply in self._answer_alone(prompt)]
+        except (torch.OutOfMemoryError, MemoryError) as err:
+            return self._failed(group, "out_of_memory", str(err))
+        except FloatingPointError as err:
+            return self._failed(group, "not_finite", str(err))
+        except RuntimeError as err:
+            if _is_allocation_failure(err):
+                return self._failed(group, "out_of_memory", str(err))
+            raise CellError("engine", f"the model failed: {type(err).__name__}: {err}") from err
+
+    def _failed(self, group: list[Prompt], kind: str, message: str) -> list[Reply]:
+        self._last = None  # a half-filled cache must not serve the next context
+        return [Failure(kind, message.splitlines()[0][:300] if message else kind) for _ in group]
+
+    def _answer_alone(self, prompt: Prompt) -> list[Reply]:
+        if not self._request.reuse:
+            self._last = None
+            return self._answer_together([prompt])
+        context, reused, prefill_s = self._context(prompt, room=0)
+        questions = [self._question(prompt)]
+        return self._ask([prompt], questions, context.fork(), reused, prefill_s)
+
+    def _answer_together(self, group: list[Prompt]) -> list[Reply]:
+        questions = [self._question(prompt) for prompt in group]
+        context, reused, prefill_s = self._context(group[0], room_needed(questions))
+        replies = self._ask(group, questions, context, reused, prefill_s)
+        self._keep(context, len(group[0].context))
+        return replies
+
+    def _keep(self, context: _Context, tokens: int) -> None:
+        """Keep the context for the next group where its questions can be cut off again."""
+        self._last = context
+        if all(layer.can_crop for layer in context.layers):
+            context.crop(tokens)
+        else:
+            self._last = None
+
+    def _question(self, prompt: Prompt) -> Question:
+        decode = self._info.tokenizer.decode
+
+        def finished(output: list[int]) -> str:
+            return "stop" if self._request.is_complete(decode(output), prompt.case) else ""
+
+        return Question(list(prompt.tail), list(prompt.gold), prompt.answer_budget, finished)
+
+    def _context(self, prompt: Prompt, room: int) -> tuple[_Context, int, float]:
+        """The prompt's context, processed: (context, tokens reused, seconds of prefill)."""
+        started = time.perf_counter()
+        ids = np.frombuffer(prompt.context, dtype=np.int32)
+        context, reused = self._common(ids)
+        for layer in context.layers:
+            layer.reserve_slots = len(ids) + room
+        for start in range(reused, len(ids), self._chunk):
+            piece = ids[start : start + self._chunk].tolist()
+            self._loaded.step(piece, list(range(start, start + len(piece))), context.cache)
+            self._request.on_tokens(len(piece))
+        context.ids = ids
+        if not self._options.pack:
+            self._last = context
+        return context, reused, time.perf_counter() - started
+
+    def _common(self, ids: np.ndarray[Any, np.dtype[np.int32]]) -> tuple[_Context, int]:
+        last = self._last
+        if last is not None and self._request.reuse and all(layer.can_crop for layer in last.layers):
+            shorter = min(len(ids), len(last.ids))
+            differs = np.flatnonzero(ids[:shorter] != last.ids[:shorter])
+            common = int(differs[0]) if len(differs) else shorter
+            last.crop(common)
+            self._request.on_tokens(common)
+            return last, common
+        self._last = None
+        return _Context(ids[:0], build_cache(self._kv, self._shape)), 0
+
+    def _ask(
+        self, group: list[Prompt], questions: list[Question], context: _Context, reused: int, prefill_s: float
+    ) -> list[Reply]:
+        started = time.perf_counter()
+        tokens = len(group[0].context)
+        for layer in context.layers:
+            layer.hold = True
+
+        def forward(
+            ids: list[int], positions: list[int], mask: Callable[[int | None], torch.Tensor], keep: list[int]
+        ) -> torch.Tensor:
+            self.decode_steps += 1
+            return self._loaded.step(ids, positions, context.cache, mask, keep)
+
+        answer_packed(forward, questions, tokens, self._loaded.ends, self._loaded.device)
+        asked_s = time.perf_counter() - started
+        self._stored = context.layers[0].stored_dtypes()
+        allocated = sum({k: v for layer in context.layers for k, v in layer.storages().items()}.values())
+        share = 1 / len(group)
+        timing = Timing(prefill_s * share, prefill_s + asked_s, (prefill_s + asked_s) * share)
+        return [
+            self._reply(prompt, question, context, allocated, timing, cached=reused if i == 0 else tokens)
+            for i, (prompt, question) in enumerate(zip(group, questions, strict=True))
+        ]
+
+    def _reply(
+        self, prompt: Prompt, question: Question, context: _Context, allocated: int, timing: Timing, cached: int
+    ) -> Answer:
+        stored = stored_tokens(prompt.token_count, max(1, len(question.output)))
+        shape = self._shape
+        usage = KVUsage(
+            tokens=stored,
+            logical_bytes=sum(layer.logical_bytes(stored) for layer in context.layers),
+            allocated_bytes=allocated,
+            pool_bytes=None,
+            formula_bytes=kv_bytes(shape, self._kv, stored),
+            reference_bytes=reference_bytes(shape, stored),
+            naive_mha_bytes=naive_mha_bytes(shape, stored),
+            source="measured_tensors",
+        )
+        return Answer(
+            text=self._info.tokenizer.decode(question.output),
+            stop=question.stop,
+            prompt_tokens=prompt.token_count,
+            output_tokens=len(question.output),
+            cached_tokens=cached,
+            logprob=question.logprob,
+            timing=timing,
+            memory=usage,
+        )
+
+
+def _resolve_auto(request: SessionRequest, info: ModelInfo) -> Any:
+    from dataclasses import replace
+
+    return replace(request.kv, k_dtype=info.reference_kv, v_dtype=info.reference_kv)
+
+
+def _is_allocation_failure(err: RuntimeError) -> bool:
+    message = str(err).lower()
+    return "can't allocate memory" in message or "not enough memory" in message or "out of memory" in message

@@ -1,0 +1,174 @@
+"""Many questions behind one context in one sequence: each sees the context and itself, and all decode in step.
+
+The expected answer rides along as a draft. One pass over all questions gives its log-probability and, as far as greedy
+decoding agrees with it, the answer too; from the first disagreement on, decoding goes on token by token. Greedy output
+does not depend on the draft: a token that is not the most likely one is masked out for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+
+DEAD = -2
+
+
+class Forward(Protocol):
+    """One step of the model over ``ids [n]`` at ``positions [n]``; logits of ``keep`` as fp32 ``[len(keep), vocab]``.
+
+    ``mask(window)`` gives the boolean mask ``[n, keys]`` for layers with that window.
+    """
+
+    def __call__(
+        self,
+        ids: list[int],
+        positions: list[int],
+        mask: Callable[[int | None], torch.Tensor],
+        keep: list[int],
+    ) -> torch.Tensor: ...
+
+
+@dataclass
+class Question:
+    """One question's state.
+
+    Attributes:
+        output: tokens generated so far, without the end-of-sequence token.
+        steps: forward passes that this question took part in.
+    """
+
+    tail: list[int]
+    gold: list[int]
+    budget: int
+    finished: Callable[[list[int]], str]
+    output: list[int] = field(default_factory=list)
+    logprob: float = 0.0
+    stop: str = ""
+    steps: int = 0
+
+    def push(self, token: int, ends: frozenset[int]) -> bool:
+        """Take one generated token; True when the answer has come to its end."""
+        if token in ends:
+            self.stop = "end"
+            return True
+        self.output.append(token)
+        self.stop = self.finished(self.output)
+        if not self.stop and len(self.output) >= self.budget:
+            self.stop = "length"
+        return bool(self.stop)
+
+
+class Slots:
+    """Who owns each slot behind the context, and at which position: all that a mask needs."""
+
+    def __init__(self, context_tokens: int, device: torch.device) -> None:
+        self.context_tokens = context_tokens
+        self.device = device
+        self.owners: list[int] = []
+        self.positions: list[int] = []
+
+    def add(self, owner: int, position: int) -> int:
+        self.owners.append(owner)
+        self.positions.append(position)
+        return len(self.owners) - 1
+
+    def mask(self, first_query: int, window: int | None) -> torch.Tensor:
+        """Boolean ``[queries, keys]``; queries are the slots from ``first_query`` on, keys context then all slots.
+
+        A window layer has only the newest ``window`` tokens of the context in its cache.
+        """
+        owners = torch.tensor(self.owners, device=self.device)
+        positions = torch.tensor(self.positions, device=self.device)
+        query_owner, query_position = owners[first_query:, None], positions[first_query:, None]
+        own = (owners[None] == query_owner) & (positions[None] <= query_position)
+        kept = self.context_tokens if window is None else min(self.context_tokens, window)
+        context_positions = torch.arange(self.context_tokens - kept, self.context_tokens, device=self.device)
+        context = (context_positions[None] <= query_position).clone()
+        if window is not None:
+            own &= query_position - positions[None] < window
+            context &= query_position - context_positions[None] < window
+        return torch.cat((context, own), dim=1)
+
+
+def room_needed(questions: Sequence[Question]) -> int:
+    """Slots that a packed run may fill behind the context."""
+    return sum(len(q.tail) + len(q.gold) + q.budget for q in questions)
+
+
+def answer_packed(
+    forward: Forward, questions: Sequence[Question], context_tokens: int, ends: frozenset[int], device: torch.device
+) -> None:
+    """Answer all questions greedily in place, behind a cache that holds ``context_tokens``.
+
+    Raises:
+        FloatingPointError: the model's logits are not finite.
+    """
+    slots = Slots(context_tokens, device)
+    waiting = _first_pass(forward, questions, slots, ends)
+    while waiting:
+        first = len(slots.owners)
+        ids, positions = [], []
+        for i in waiting:
+            question = questions[i]
+            position = context_tokens + len(question.tail) + len(question.output) - 1
+            slots.add(i, position)
+            ids.append(question.output[-1])
+            positions.append(position)
+            question.steps += 1
+        tokens = _masked(forward, slots, first, ids, positions, list(range(len(ids)))).argmax(-1).tolist()
+        waiting = [i for i, token in zip(waiting, tokens, strict=True) if not questions[i].push(token, ends)]
+
+
+def _masked(
+    forward: Forward, slots: Slots, first: int, ids: list[int], positions: list[int], keep: list[int]
+) -> torch.Tensor:
+    logits = forward(ids, positions, lambda window: slots.mask(first, window), keep)
+    if not bool(torch.isfinite(logits).all()):
+        raise FloatingPointError("the model's logits are not finite")
+    return logits
+
+
+def _first_pass(
+    forward: Forward, questions: Sequence[Question], slots: Slots, ends: frozenset[int]
+) -> list[int]:
+    """All tails with their drafts in one pass; returns the questions that need more tokens."""
+    ids: list[int] = []
+    keep: list[int] = []
+    draft_slots: list[list[int]] = []
+    for i, question in enumerate(questions):
+        text = [*question.tail, *question.gold]
+        start = len(ids)
+        own = [slots.add(i, slots.context_tokens + j) for j in range(len(text))]
+        ids += text
+        draft_slots.append(own[len(question.tail) :])
+        keep += range(start + len(question.tail) - 1, start + len(text))
+        question.steps = 1
+    logits = _masked(forward, slots, 0, ids, list(slots.positions), keep)
+    waiting, row = [], 0
+    for i, question in enumerate(questions):
+        rows = logits[row : row + len(question.gold) + 1]
+        row += len(question.gold) + 1
+        if not _take_draft(question, rows, draft_slots[i], slots, ends):
+            waiting.append(i)
+    return waiting
+
+
+def _take_draft(
+    question: Question, rows: torch.Tensor, draft: list[int], slots: Slots, ends: frozenset[int]
+) -> bool:
+    """Score the expected answer on ``rows [gold + 1, vocab]`` and accept it as far as it is the greedy one."""
+    gold = torch.tensor(question.gold, device=rows.device)
+    scores = rows[:-1].float().log_softmax(-1)
+    question.logprob = float(scores.gather(1, gold[:, None]).sum())
+    done = False
+    for j, token in enumerate(rows.argmax(-1).tolist()):
+        done = question.push(token, ends)
+        agreed = j < len(question.gold) and token == question.gold[j]
+        if done or not agreed:
+            for slot in draft[j:]:
+                slots.owners[slot] = DEAD
+            break
+    return done

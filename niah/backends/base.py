@@ -1,0 +1,130 @@
+"""What a backend is: it describes a model, refuses settings it cannot honor, and opens sessions that answer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from niah.kv.base import KVConfig
+from niah.kv.shape import ModelShape
+from niah.tokens import Template, Tokenizer
+from niah.types import Host, Problem, Prompt, Reply
+
+
+class BackendOptions(BaseModel):
+    """Options of a backend, set by ``--set backend.NAME=…``; unknown keys are errors.
+
+    A field whose ``json_schema_extra`` says ``{"changes_answer": False}`` (threads, chunk sizes that only cost time)
+    stays out of a cell's identity, so changing it keeps finished cells.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def identity(self) -> dict[str, Any]:
+        """The options that can change an answer."""
+        quiet = {
+            name
+            for name, info in type(self).model_fields.items()
+            if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("changes_answer") is False
+        }
+        return self.model_dump(mode="json", exclude=quiet)
+
+
+QUIET: dict[str, Any] = {"changes_answer": False}
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """A model as the plan needs it, known without loading weights.
+
+    Attributes:
+        name: as the user said it.
+        source: what the engine loads: a folder or hub id.
+        revision: hub commit, or a digest of the local files.
+        shape: None when the cache cannot be known (hosted models, fake backends).
+        context_tokens: longest prompt + answer the model was made for; None when unknown.
+        reference_kv: preset of the model's own 16-bit cache.
+    """
+
+    name: str
+    source: str
+    revision: str
+    tokenizer: Tokenizer
+    template: Template
+    shape: ModelShape | None = None
+    context_tokens: int | None = None
+    reference_kv: str = "bf16"
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SessionRequest:
+    """One KV setting to be opened.
+
+    Attributes:
+        max_length: longest cell of the plan in tokens, answer included.
+        reuse: whether processed prefixes may be used again.
+        is_complete: tells from text and case that decoding may stop.
+        on_tokens: called with the number of prompt tokens processed, for progress.
+    """
+
+    kv: KVConfig
+    max_length: int
+    reuse: bool
+    is_complete: Callable[[str, Any], bool]
+    on_tokens: Callable[[int], None] = lambda _: None
+
+
+class Session(Protocol):
+    """A loaded model under one KV setting."""
+
+    @property
+    def max_in_flight(self) -> int:
+        """How many groups may be asked at a time."""
+        ...
+
+    def effective(self) -> dict[str, Any]:
+        """Settings really in force, read back from the engine: flat names to strings and numbers."""
+        ...
+
+    async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
+        """Answers to prompts that share their context, in order. A fault becomes a ``Failure``, never an answer."""
+        ...
+
+
+class Engine(Protocol):
+    """Whatever is shared between KV settings: loaded weights, or nothing."""
+
+    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]: ...
+
+
+B = TypeVar("B", bound=BackendOptions)
+
+
+@dataclass(frozen=True)
+class BackendPlugin(Generic[B]):
+    """A backend.
+
+    Attributes:
+        describe: tokenizer, template and shape of a model name; loads no weights.
+        check: pure; every reason why a KV setting cannot run here.
+        open: loads what is shared.
+        default_model, default_kv: used when the user names none.
+        version: goes into every cell's identity; raise it when the same request may get another answer.
+        requires: ``(package, extra)`` that must be importable.
+    """
+
+    name: str
+    summary: str
+    options: type[B]
+    describe: Callable[[B, str], ModelInfo]
+    check: Callable[[B, KVConfig, ModelShape | None, Host], list[Problem]]
+    open: Callable[[B, ModelInfo], AbstractAsyncContextManager[Engine]]
+    default_model: str = ""
+    default_kv: tuple[str, ...] = ("bf16",)
+    version: int = 1
+    requires: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,202 @@
+"""One cache layer for every format: a codec says how K or V is stored, the layer appends, decodes and counts bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from transformers.cache_utils import CacheLayerMixin
+
+from niah.kv.base import KVConfig
+
+# slots by which a layer grows when nobody has reserved room: a few large steps copy less than many small ones
+GROWTH_SLOTS = 512
+
+
+class Codec(Protocol):
+    """How one tensor of keys or values is stored.
+
+    ``encode`` takes ``[batch, kv_heads, tokens, head_dim]`` and returns the stored parts (payload, scales, …), each
+    ``[batch, kv_heads, tokens, *]``. ``decode`` is given views of the parts, sliced along tokens, and returns what
+    attention reads in the dtype asked for. Nothing but the parts is kept.
+    """
+
+    def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]: ...
+
+    def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor: ...
+
+
+@dataclass(frozen=True)
+class CachePlugin:
+    """A cache format: which element types it stores, and the codec for one side (``k`` or ``v``) of a setting."""
+
+    dtypes: frozenset[str]
+    codec: Any  # Callable[[KVConfig, str], Codec]
+
+
+class _Side:
+    """Growing storage of keys or of values: one buffer a part, ``[batch, kv_heads, capacity, *]``."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        self.buffers: tuple[torch.Tensor, ...] = ()
+        self.used = 0
+
+    @property
+    def capacity(self) -> int:
+        return self.buffers[0].shape[2] if self.buffers else 0
+
+    def append(self, states: torch.Tensor, reserve: int) -> None:
+        parts = self.codec.encode(states)
+        need = self.used + states.shape[2]
+        if need > self.capacity:
+            self._grow(parts, max(need, reserve) if reserve >= need else need + GROWTH_SLOTS)
+        for buffer, part in zip(self.buffers, parts, strict=True):
+            buffer[:, :, self.used : need] = part
+        self.used = need
+
+    def _grow(self, like: tuple[torch.Tensor, ...], capacity: int) -> None:
+        grown = []
+        for i, part in enumerate(like):
+            fresh = part.new_empty((*part.shape[:2], capacity, *part.shape[3:]))
+            if self.buffers:
+                fresh[:, :, : self.used] = self.buffers[i][:, :, : self.used]
+            grown.append(fresh)
+        self.buffers = tuple(grown)
+
+    def read(self, dtype: torch.dtype) -> torch.Tensor:
+        return self.codec.decode(tuple(b[:, :, : self.used] for b in self.buffers), dtype)
+
+    def keep_last(self, count: int) -> None:
+        """Drop all but the newest ``count`` slots; the storage shrinks with them."""
+        if self.used > count:
+            self.buffers = tuple(b[:, :, self.used - count : self.used].clone() for b in self.buffers)
+            self.used = count
+
+    def crop(self, count: int) -> None:
+        self.used = min(self.used, count)
+
+    def slot_bytes(self) -> int:
+        """Bytes of one slot over all parts, from the storages themselves."""
+        return sum(b.untyped_storage().nbytes() for b in self.buffers) // max(1, self.capacity)
+
+    def fork(self) -> _Side:
+        twin = _Side(self.codec)
+        twin.buffers = tuple(b.clone() for b in self.buffers)
+        twin.used = self.used
+        return twin
+
+
+class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
+    """A layer that keeps K and V as their codecs store them, and gives attention only what it has stored.
+
+    Every token, also of the prompt and of the chunk being processed, is read back from storage, as the paged kernels
+    of serving engines do; so a quantised format acts on prefill as well as on decoding.
+
+    Args:
+        keys, values: codecs of the two sides.
+        window: tokens that a window layer keeps; None keeps all.
+    """
+
+    is_croppable = True
+
+    def __init__(self, keys: Codec, values: Codec, window: int | None = None) -> None:
+        super().__init__()
+        self._sides = (_Side(keys), _Side(values))
+        self.window = window
+        self.is_sliding = window is not None
+        self.seen = 0
+        self.reserve_slots = 0
+        # while questions are packed behind a context nothing is dropped: the mask decides what each may see
+        self.hold = False
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:  # noqa: ARG002
+        self.device = key_states.device
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_args: Any, **_kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Store the new states ``[batch, kv_heads, tokens, head_dim]`` and return all that attention may read."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        keys, values = self._sides
+        keys.append(key_states, self.reserve_slots)
+        values.append(value_states, self.reserve_slots)
+        self.seen += key_states.shape[2]
+        read = keys.read(key_states.dtype), values.read(value_states.dtype)
+        if self.window is not None and not self.hold:
+            for side in self._sides:
+                side.keep_last(self.window)
+        return read
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        used = self.slots
+        return used + query_length, self.seen - used
+
+    def get_seq_length(self) -> int:
+        return self.seen
+
+    def get_max_length(self) -> int:
+        return -1 if self.window is None else self.window
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forget the newest ``-tokens_to_remove`` tokens; only where none has been dropped yet."""
+        count = abs(tokens_to_remove)
+        if self.slots < self.seen:
+            raise ValueError("a window layer that has dropped tokens cannot be cropped")
+        self.seen -= count
+        for side in self._sides:
+            side.crop(self.seen)
+
+    def reset(self) -> None:
+        self._sides = (_Side(self._sides[0].codec), _Side(self._sides[1].codec))
+        self.seen = 0
+        self.is_initialized = False
+
+    def fork(self) -> StoredLayer:
+        """A copy that shares nothing, for questions that would change what the layer keeps."""
+        twin = StoredLayer(self._sides[0].codec, self._sides[1].codec, self.window)
+        twin._sides = (self._sides[0].fork(), self._sides[1].fork())
+        twin.seen, twin.hold, twin.reserve_slots = self.seen, self.hold, self.reserve_slots
+        twin.is_initialized = self.is_initialized
+        if self.is_initialized:
+            twin.device = self.device
+        return twin
+
+    @property
+    def slots(self) -> int:
+        """Tokens stored now."""
+        return self._sides[0].used
+
+    @property
+    def can_crop(self) -> bool:
+        return self.slots == self.seen
+
+    def logical_bytes(self, tokens: int) -> int:
+        """Bytes that a sequence of ``tokens`` occupies here, counted on the stored tensors."""
+        kept = tokens if self.window is None else min(tokens, self.window)
+        return kept * sum(side.slot_bytes() for side in self._sides)
+
+    def storages(self) -> dict[int, int]:
+        """Bytes of each distinct storage by address, so that shared ones are counted once."""
+        found: dict[int, int] = {}
+        for side in self._sides:
+            for buffer in side.buffers:
+                storage = buffer.untyped_storage()
+                found[storage.data_ptr()] = storage.nbytes()
+        return found
+
+    def stored_dtypes(self) -> tuple[str, str]:
+        """Element types really in storage, for the record of settings in force."""
+        names = [str(side.buffers[0].dtype).removeprefix("torch.") if side.buffers else "" for side in self._sides]
+        return names[0], names[1]
+
+
+def check_group(kv: KVConfig, head_dim: int) -> int:
+    """The group size of a setting, which must divide the head size."""
+    group = kv.group_size or head_dim
+    if head_dim % group:
+        raise ValueError(f"group size {group} does not divide the head size {head_dim}")
+    return group

@@ -1,0 +1,218 @@
+"""Real models through transformers, with own cache layers: one prefill per context answers all its questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from niah.backends._gguf import converted_folder, is_alias, spare_threads
+from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.errors import BackendUnavailable, ConfigError, near
+from niah.kv.base import KVConfig
+from niah.kv.shape import ModelShape
+from niah.models import EMBEDDED, folder_revision
+from niah.tokens import FastTokenizer, Template
+from niah.types import Host, Problem
+
+# element types that files under caches/ store; a contract test holds the two lists together
+STORED = frozenset({"bf16", "fp16", "fp32", "int8", "int4"})
+
+
+class TransformersOptions(BackendOptions):
+    """Options of the transformers backend.
+
+    Attributes:
+        device: ``auto`` takes CUDA, then MPS, then the CPU.
+        dtype: compute type; ``auto`` is bf16 where the hardware has it, else fp32 on a CPU and fp16 on a GPU.
+        attn: ``auto`` is SDPA where the model allows it, else ``eager``.
+        template: ``auto`` uses the model's chat template where it has one, else plain completion.
+        threads: CPU threads; None is one less than the cores.
+        prefill_chunk: prompt tokens per forward pass, unless the KV setting says otherwise.
+        pack: ``False`` answers each question from a fork of the context's cache instead of all in one sequence.
+        trust_remote_code: run code that a model's repository brings along.
+    """
+
+    device: str = "auto"
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    attn: Literal["auto", "sdpa", "eager"] = "auto"
+    template: Literal["auto", "chat", "completion"] = "auto"
+    threads: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
+    prefill_chunk: int = Field(default=512, ge=1)
+    pack: bool = True
+    trust_remote_code: bool = False
+    revision: str | None = None
+
+    def thread_count(self) -> int:
+        return self.threads or spare_threads()
+
+
+def _describe(options: TransformersOptions, model: str) -> ModelInfo:
+    source = _locate(model)
+    from transformers import AutoConfig, AutoTokenizer
+
+    local = Path(source).is_dir()
+    extra: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
+    if options.revision and not local:
+        extra["revision"] = options.revision
+    try:
+        config = AutoConfig.from_pretrained(source, **extra)
+        tokenizer = AutoTokenizer.from_pretrained(source, **extra)
+    except (OSError, ValueError, KeyError) as err:
+        raise _unreadable(model, local, err) from err
+    if not getattr(tokenizer, "is_fast", False):
+        raise ConfigError(f"the tokenizer of {model!r} is not a fast one: exact lengths need offsets. Convert it first.")
+    shape = ModelShape.from_config(config.to_dict(), name=model)
+    revision = folder_revision(Path(source)) if local else str(getattr(config, "_commit_hash", "") or options.revision)
+    return ModelInfo(
+        name=model,
+        source=source,
+        revision=revision,
+        tokenizer=FastTokenizer(tokenizer.backend_tokenizer, name=model),
+        template=_template(options, tokenizer, model),
+        shape=shape,
+        context_tokens=shape.context_tokens,
+        reference_kv=shape.native_dtype if shape.native_dtype in ("bf16", "fp16") else "bf16",
+    )
+
+
+def _locate(model: str) -> str:
+    """A folder or hub id for a model name; embedded models are converted at first use."""
+    if is_alias(model):
+        return str(converted_folder(model))
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ConfigError(f"the folder {model!r} has no config.json, so it is not a model: name the one that has.")
+        return str(path)
+    if path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
+        raise ConfigError(f"the model folder {model!r} does not exist.")
+    if "/" not in model:
+        raise ConfigError(
+            f"no model named {model!r}.{near(model, EMBEDDED)} A folder or a hub id such as org/name works too."
+        )
+    return model
+
+
+def _unreadable(model: str, local: bool, err: Exception) -> ConfigError:
+    reason = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
+    where = "the folder" if local else "the hub id (not in the local cache, and the hub did not answer)"
+    return ConfigError(f"cannot read the model {model!r}: {where} gave: {reason[:300]}")
+
+
+def _template(options: TransformersOptions, tokenizer: Any, model: str) -> Template:
+    has_chat = bool(getattr(tokenizer, "chat_template", None))
+    wanted = options.template
+    if wanted == "chat" and not has_chat:
+        raise ConfigError(f"the model {model!r} has no chat template. Use --set backend.template=completion.")
+    if wanted == "completion" or not has_chat:
+        with_start = tokenizer("x").input_ids
+        bare = tokenizer("x", add_special_tokens=False).input_ids
+        start = tokenizer.decode(with_start[: len(with_start) - len(bare)]) if len(with_start) > len(bare) else ""
+        return Template("completion", prefix=start, suffix="")
+    mark = "NIAH-CONTENT"
+    text = str(
+        tokenizer.apply_chat_template([{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True)
+    )
+    before, found, after = text.partition(mark)
+    if not found:
+        raise ConfigError(f"the chat template of {model!r} hides the user's text. Use backend.template=completion.")
+    return Template("chat", prefix=before, suffix=after)
+
+
+def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
+    problems = [*_unsupported(kv)]
+    if shape is not None:
+        problems += _shape_problems(kv, shape)
+    if options.device.startswith("cuda") and host.device != "cuda":
+        problems.append(Problem("backend.device", options.device, "this machine has no CUDA device", "Use device=cpu."))
+    return problems
+
+
+def _unsupported(kv: KVConfig) -> list[Problem]:
+    problems = []
+    for side, dtype in (("keys", kv.k_dtype), ("values", kv.v_dtype)):
+        if dtype not in STORED and dtype != "auto":
+            hint = f"Stored types: {', '.join(sorted(STORED))}."
+            problems.append(Problem("kv", kv.name, f"no cache layer stores {side} as {dtype}", hint))
+    asked = {
+        "window override": kv.window is not None or kv.sinks > 0,
+        "KV-head merging": kv.kv_heads is not None,
+        "compressive memory": kv.memory != "kv",
+        "full-precision residual": kv.residual > 0,
+        "context parallelism": kv.context_parallel > 1,
+        "tensor or pipeline parallelism": kv.tp > 1 or kv.pp > 1,
+        "cache offload": kv.offload is not None,
+        "rope scaling": kv.rope is not None,
+        "skipped layers": bool(kv.skip_layers),
+        "engine-specific options": bool(kv.native),
+    }
+    for what, wanted in asked.items():
+        if wanted:
+            problems.append(Problem("kv", kv.name, f"this backend has no {what}", "Drop that part of the setting."))
+    return problems
+
+
+def _shape_problems(kv: KVConfig, shape: ModelShape) -> list[Problem]:
+    problems = []
+    kinds = {layer.kind for layer in shape.layers}
+    if "linear" in kinds:
+        problems.append(
+            Problem("model", shape.name, "its linear-attention layers keep a state that cannot be shared by questions")
+        )
+    if "chunked" in kinds:
+        problems.append(Problem("model", shape.name, "chunked-attention layers have no cache layer here yet"))
+    quantised = kv.k_dtype not in ("bf16", "fp16", "fp32", "auto")
+    if quantised and shape.is_mla:
+        hint = "Use a 16-bit setting: the latent is already compressed."
+        problems.append(Problem("kv", kv.name, "the model stores a latent, not K and V to quantise", hint))
+    if quantised and kv.granularity == "group_token":
+        dims = {d for layer in shape.layers if layer.kind != "linear" for d in (layer.k_dim, layer.v_dim)}
+        for dim in sorted(d for d in dims if d % (kv.group_size or 1) or (kv.group_size or 2) % 2):
+            reason = f"a group of {kv.group_size} does not divide the head size {dim}, or is odd"
+            problems.append(Problem("kv", kv.name, reason, f"Use a group_size that divides {dim}."))
+    return problems
+
+
+class _Engine:
+    def __init__(self, options: TransformersOptions, info: ModelInfo, loaded: Any) -> None:
+        self.options, self.info, self.loaded = options, info, loaded
+
+    @asynccontextmanager
+    async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
+        from niah.backends._hf_session import HFSession
+
+        session = HFSession(self.loaded, self.info, self.options, request)
+        try:
+            yield session
+        finally:
+            session.release()
+
+
+@asynccontextmanager
+async def _open(options: TransformersOptions, info: ModelInfo) -> AsyncIterator[Engine]:
+    from niah.backends._hf_load import load_model
+
+    try:
+        loaded = await asyncio.to_thread(load_model, options, info)
+    except (OSError, ValueError, json.JSONDecodeError) as err:
+        raise BackendUnavailable(f"cannot load {info.name!r}: {err}") from err
+    yield _Engine(options, info, loaded)
+
+
+PLUGIN = BackendPlugin(
+    name="transformers",
+    summary="real models on this machine's CPU or GPU, with niah's own KV-cache layers",
+    options=TransformersOptions,
+    describe=_describe,
+    check=_check,
+    open=_open,
+    default_model="smollm2",
+    default_kv=("bf16", "int8", "int4"),
+    requires=(("torch", "transformers"), ("transformers", "transformers")),
+)

@@ -1,0 +1,252 @@
+"""``RunConfig``: everything a run was asked for. YAML < environment < flags < ``--set``; unknown keys are errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from niah.errors import ConfigError, near
+
+SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password")
+DEFAULT_LENGTHS = "512,1k,2k"
+DEFAULT_DEPTHS = "5"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Named(_Section):
+    """A plugin by name with its own options, which the plugin itself validates.
+
+    Attributes:
+        argument: what follows the name, for sources that read something (``text``: a path, ``hf``: a data set).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    argument: str = ""
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class GridConfig(_Section):
+    """The grid. Lengths and depths stay as written; ``niah.grid`` reads them."""
+
+    lengths: str = DEFAULT_LENGTHS
+    depths: str = DEFAULT_DEPTHS
+    trials: int = Field(default=2, ge=1, le=10_000)
+    seed: int = Field(default=0, ge=0)
+
+    @field_validator("lengths", "depths", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        """YAML gives a list or a number where the command line gives text."""
+        if isinstance(value, list | tuple):
+            return ",".join(str(v) for v in value)
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class RunConfig(_Section):
+    """A run as asked for.
+
+    Attributes:
+        model: alias, folder or hub id; None is the backend's default.
+        kv: settings by name; None is the backend's default.
+        reference: whether the model's own 16-bit cache is added.
+        answer_budget: least tokens that an answer may take.
+        reuse: ``on``, ``off``, or ``verify``: a sample is asked both ways and compared.
+        max_minutes: stop cleanly after this time.
+    """
+
+    backend: Named = Named(name="transformers")
+    model: str | None = None
+    kv: tuple[str, ...] | None = None
+    reference: bool = True
+    task: Named = Named(name="multikey")
+    haystack: Named = Named(name="chronicle")
+    grid: GridConfig = GridConfig()
+    answer_budget: int = Field(default=24, ge=1, le=100_000)
+    reuse: Literal["on", "off", "verify"] = "on"
+    out: str = "results"
+    max_minutes: float | None = Field(default=None, gt=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was asked, as JSON."""
+        return json.loads(self.model_dump_json())  # type: ignore[no-any-return]
+
+
+_NAMED = ("backend", "task", "haystack")
+M = TypeVar("M", bound=BaseModel)
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file as a nested mapping, names and options of plugins sorted out.
+
+    Raises:
+        ConfigError: not readable, not YAML, not a mapping, or it holds a key that looks like a secret.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise ConfigError(f"cannot read the config file {str(path)!r}: {err}.") from err
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as err:
+        first = str(err).replace("\n", " ")
+        raise ConfigError(f"{str(path)!r} is not valid YAML: {first}.") from err
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{str(path)!r} must hold a mapping such as 'model: smollm2', not {type(data).__name__}.")
+    _refuse_secrets(data, str(path), "")
+    return normalise({str(k): v for k, v in data.items()})
+
+
+def _refuse_secrets(data: Mapping[Any, Any], where: str, prefix: str) -> None:
+    for key, value in data.items():
+        name = str(key)
+        if any(name.lower() == word or name.lower().endswith(f"_{word}") for word in SECRET_WORDS):
+            raise ConfigError(f"{where}: {prefix}{name} looks like a key. Keys come from the environment or .env only.")
+        if isinstance(value, dict):
+            _refuse_secrets(value, where, f"{prefix}{name}.")
+
+
+def normalise(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Short forms to full ones: ``backend: oracle``, ``backend: {name: oracle, window: 8}``, ``kv: bf16,int8``."""
+    out: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in _NAMED:
+            out[key] = _named(key, value)
+        elif key == "kv" and isinstance(value, str):
+            out[key] = split_list(value)
+        else:
+            out[key] = value
+    return out
+
+
+def _named(section: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return named_from_text(section, value)
+    if not isinstance(value, dict):
+        raise ConfigError(f"{section} must be a name or a mapping with 'name', not {type(value).__name__}.")
+    rest = {str(k): v for k, v in value.items()}
+    given = rest.pop("name", None)
+    head: dict[str, Any] = named_from_text(section, str(given)) if given is not None else {}
+    if "argument" in rest:
+        head["argument"] = str(rest.pop("argument"))
+    inner = rest.pop("options", None)
+    options = {**(inner if isinstance(inner, dict) else {}), **rest}
+    return {**head, "options": options} if options else head
+
+
+def named_from_text(section: str, text: str) -> dict[str, Any]:
+    """``hf:org/name`` and paths for the haystack; a plain name elsewhere."""
+    if section != "haystack":
+        return {"name": text}
+    kind, colon, rest = text.partition(":")
+    if colon and kind in ("hf", "text"):
+        return {"name": kind, "argument": rest}
+    looks_like_path = text == "-" or any(c in text for c in "/\\*?[") or text.startswith((".", "~"))
+    if looks_like_path or Path(text).suffix or Path(text).exists():
+        return {"name": "text", "argument": text}
+    return {"name": text}
+
+
+def split_list(text: str) -> list[str]:
+    """Split at commas outside parentheses."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth <= 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += char
+    return [p.strip() for p in (*parts, current) if p.strip()]
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Deep merge, later layers win; a new plugin name drops the options of the old one."""
+    out: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = out.get(key)
+            if isinstance(old, dict) and isinstance(value, Mapping):
+                changed = key in _NAMED and "name" in value and value["name"] != old.get("name", value["name"])
+                out[key] = merge({} if changed else old, value)
+            else:
+                out[key] = dict(value) if isinstance(value, Mapping) else value
+    return out
+
+
+def apply_sets(data: dict[str, Any], sets: Sequence[str]) -> dict[str, Any]:
+    """``--set a.b=c``: values are YAML; ``backend.x``, ``task.x`` and ``haystack.x`` go to the plugin's options.
+
+    Raises:
+        ConfigError: no ``=``, an empty key, or a path through something that is no mapping.
+    """
+    for item in sets:
+        path, equals, raw = item.partition("=")
+        keys = [k for k in path.strip().split(".") if k]
+        if not equals or not keys:
+            raise ConfigError(f"--set {item!r} must look like a.b=c, for instance --set backend.threads=2.")
+        _refuse_secrets({keys[-1]: None}, "--set", ".".join(keys[:-1]) + "." if keys[:-1] else "")
+        if keys[0] in _NAMED and len(keys) > 1 and keys[1] not in ("name", "argument", "options"):
+            keys.insert(1, "options")
+        try:
+            value = yaml.safe_load(raw)
+        except yaml.YAMLError as err:
+            raise ConfigError(f"--set {item!r}: the value is not valid YAML.") from err
+        if keys == ["kv"] and isinstance(value, str):
+            value = split_list(value)
+        layer: dict[str, Any] = {}
+        inner = layer
+        for key in keys[:-1]:
+            inner[key] = {}
+            inner = inner[key]
+        inner[keys[-1]] = value
+        data = merge(data, normalise(layer) if keys[0] in _NAMED and len(keys) == 1 else layer)
+    return data
+
+
+def build_config(data: Mapping[str, Any]) -> RunConfig:
+    """Validate; every complaint becomes one sentence.
+
+    Raises:
+        ConfigError: unknown key (a near one is offered), or a value of the wrong kind.
+    """
+    return validate(RunConfig, data, "config")
+
+
+def validate(model: type[M], data: Mapping[str, Any], where: str) -> M:
+    """Validate ``data`` as ``model`` with errors as ``ConfigError``."""
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as err:
+        raise ConfigError(_sentence(model, err, where)) from err
+
+
+def _sentence(model: type[BaseModel], err: ValidationError, where: str) -> str:
+    first = err.errors()[0]
+    keys = [str(k) for k in first["loc"]]
+    path = ".".join([where, *keys]) if where != "config" else ".".join(keys)
+    if first["type"] == "extra_forbidden":
+        fields = _fields_at(model, keys[:-1])
+        return f"unknown key {path!r}.{near(keys[-1], fields)}"
+    value = first.get("input")
+    return f"{path} cannot be {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}."
+
+
+def _fields_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
+    fields = model.model_fields
+    for key in keys:
+        inner = fields[key].annotation if key in fields else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return []
+        fields = inner.model_fields
+    return list(fields)

