@@ -1,0 +1,228 @@
+"""The Python interface: run, load, and what is written when a run ends. The command line calls the same code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from niah import __version__
+from niah.config import RunConfig, build_config, merge, normalise
+from niah.errors import ConfigError, MissingDependency
+from niah.report.summary import SettingSummary, summaries
+from niah.runner import events as ev
+from niah.runner.loop import Stop, run_plan
+from niah.runner.manifest import Manifest
+from niah.runner.plan import Plan, make_plan
+from niah.store.folder import RunFolder, open_run
+from niah.store.read import RunRecord, write_parquet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_EXIT_BY_STATUS = {"finished": 0, "budget": 5, "interrupted": 130}
+
+
+class Run(RunRecord):
+    """A run folder read back: ``rows``, ``manifest``, ``frame()``, ``heatmap()``."""
+
+    def heatmap(self, kv: str | None = None, palette: str = "cividis") -> Axes:
+        """The depth × length heatmap of one setting (the first when not named) as matplotlib axes.
+
+        Raises:
+            ConfigError: no such setting in this run.
+        """
+        from niah.report.heatmap import heatmap, record_grid
+
+        kvs = self.kvs()
+        name = kv or kvs[0]
+        if name not in kvs:
+            raise ConfigError(f"this run has no KV setting {name!r}; it has {', '.join(kvs)}.")
+        if palette not in ("cividis", "classic"):
+            raise ConfigError(f"no palette named {palette!r}; use cividis or classic.")
+        return heatmap(record_grid(self, name), palette="classic" if palette == "classic" else "cividis")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. ``exit_code`` is what the command returns."""
+
+    folder: Path
+    status: str
+    exit_code: int
+    cells: int
+    answered: int
+    refused: int
+    truncated: int
+    failed: int
+    settings: tuple[SettingSummary, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``niah run --json``."""
+        done = self.answered + self.refused + self.truncated + self.failed
+        return {
+            "run": str(self.folder),
+            "status": self.status,
+            "cells": self.cells,
+            "answered": self.answered,
+            "refused": self.refused,
+            "truncated": self.truncated,
+            "failed": self.failed,
+            "skipped": max(0, self.cells - done),
+            "settings": [setting_json(s) for s in self.settings],
+            "exit": self.exit_code,
+        }
+
+
+def setting_json(summary: SettingSummary) -> dict[str, Any]:
+    """One setting's line in a JSON document."""
+    total = summary.total
+    return {
+        "kv": summary.kv,
+        "accuracy": total.share,
+        "ci": [total.interval.low, total.interval.high] if total.share is not None else None,
+        "n": total.answered,
+        "kv_bytes_per_token": summary.kv_bytes_per_token,
+        "broken": summary.broken,
+    }
+
+
+def plan_run(config: RunConfig) -> Plan:
+    """Think a run through; raises when it cannot run, naming the first reason and counting the others."""
+    plan = make_plan(config)
+    if plan.problems:
+        first, rest = plan.problems[0], len(plan.problems) - 1
+        more = f" ({rest} more: see niah plan)" if rest else ""
+        raise ConfigError(first.sentence() + more)
+    return plan
+
+
+def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, command: str = "") -> Outcome:
+    """Run a plan to its end, write figures and report, and say how it went.
+
+    Raises:
+        NiahError: the engine cannot be opened or the folder cannot be written; rows that exist are kept.
+    """
+    label = f"{Path(plan.info.name).name}-{plan.backend.name}"
+    today = date.today().isoformat()
+    events = ev.Events(sinks)
+    with RunFolder.find_or_create(Path(plan.config.out), label, plan.run_identity(), today, fresh) as folder:
+        manifest = Manifest(plan, folder, command, __version__)
+        limit = plan.config.max_minutes
+        stop = Stop(deadline=time.monotonic() + 60 * limit if limit else None)
+        status = asyncio.run(_with_signals(plan, folder, manifest, events, stop))
+        record = RunRecord.load(folder.path)
+        for note in write_outputs(record):
+            events.emit(ev.Note(note))
+        return _outcome(plan, record, folder.path, status)
+
+
+async def _with_signals(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop) -> str:
+    """The first Ctrl-C (or SIGTERM) ends the run after what is in flight; the second ends it now."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.reason == "interrupted":
+            manifest.finish("interrupted")
+            os._exit(130)  # a model's forward pass in another thread cannot be cancelled
+        stop.reason = "interrupted"
+        events.emit(ev.Note("stopping after what is in flight; press Ctrl-C again to stop now", warning=True))
+
+    handled = []
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(sig, on_signal)
+            handled.append(sig)
+        except (NotImplementedError, RuntimeError, ValueError):
+            continue  # not in the main thread (a notebook), or a system without signals
+    try:
+        return await run_plan(plan, folder, manifest, events, stop)
+    finally:
+        for sig in handled:
+            loop.remove_signal_handler(sig)
+
+
+def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str) -> Outcome:
+    found = summaries(record)
+    totals = [s.total for s in found]
+    failed = sum(t.failed for t in totals)
+    code = _EXIT_BY_STATUS[status]
+    if code == 0 and (failed or any(s.broken for s in found)):
+        code = 3
+    return Outcome(
+        folder=folder,
+        status=status,
+        exit_code=code,
+        cells=plan.cell_count,
+        answered=sum(t.answered for t in totals),
+        refused=sum(t.refused for t in totals),
+        truncated=sum(t.truncated for t in totals),
+        failed=failed,
+        settings=tuple(found),
+    )
+
+
+def write_outputs(record: RunRecord) -> list[str]:
+    """Parquet, heatmaps, difference maps, memory figure and report; returns notes on what could not be written."""
+    notes = []
+    try:
+        write_parquet(record)
+    except MissingDependency as err:
+        notes.append(str(err))
+    try:
+        write_figures(record)
+    except MissingDependency as err:
+        notes.append(str(err))
+    from niah.report.html import write_report
+
+    write_report([record], record.path / "report.html")
+    return notes
+
+
+def write_figures(record: RunRecord) -> list[Path]:
+    """PNG and SVG files of a run, in its own folder."""
+    from niah.report.difference import record_differences, save_difference
+    from niah.report.figures import save_memory
+    from niah.report.heatmap import record_grid, save_heatmap
+    from niah.report.palette import file_stem
+
+    written: list[Path] = []
+    for kv in record.kvs():
+        written += save_heatmap(record_grid(record, kv), record.path / f"heatmap-{file_stem(kv)}")
+    for difference in record_differences(record):
+        written.append(save_difference(difference, record.path / f"compare-{file_stem(difference.kv)}.png"))
+    memory = save_memory(record, record.path / "memory.png")
+    return [*written, *([memory] if memory else [])]
+
+
+def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool = False, **settings: Any) -> Run:
+    """Measure and read back: ``niah.run(backend="oracle", lengths="2k", depths=21)``.
+
+    Args:
+        config: a ``RunConfig``, or a mapping with the keys of the YAML file.
+        settings: top-level keys of the config; ``lengths``, ``depths``, ``trials`` and ``seed`` go to the grid.
+
+    Raises:
+        NiahError: as the command line would, with the same sentences.
+    """
+    base = config.to_json() if isinstance(config, RunConfig) else dict(config or {})
+    grid = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
+    data = merge(normalise(base), normalise(settings), {"grid": grid} if grid else {})
+    outcome = execute(plan_run(build_config(data)), fresh=fresh, command="niah.run(…)")
+    return load(outcome.folder)
+
+
+def load(path: str | Path) -> Run:
+    """Read a run folder, or the newest run in a folder of runs.
+
+    Raises:
+        StoreError: it is no run folder.
+    """
+    record = RunRecord.load(open_run(Path(path)).path)
+    return Run(record.path, record.manifest, record.rows)

@@ -1,0 +1,67 @@
+"""The command ``niah``: one file a command; every error becomes one sentence and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from niah import __version__
+from niah.cli import cell, doctor, listing, memory, plan, report, run, schema, show
+from niah.errors import NiahError
+
+app = typer.Typer(
+    name="niah",
+    help="Needle-in-a-haystack benchmark for KV caches: what a KV setting costs in retrieval, and what it saves.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("show")(show.show)
+app.command("cell")(cell.cell)
+app.command("report")(report.report)
+app.command("memory")(memory.memory)
+app.command("list")(listing.list_)
+app.command("doctor")(doctor.doctor)
+app.command("schema")(schema.schema)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,  # noqa: ARG001
+    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,  # noqa: ARG001
+) -> None:
+    """Options that every command takes."""
+
+
+def main() -> None:
+    """Run the command line; a ``NiahError`` is printed as one sentence, with its trace only under ``--debug``."""
+    debug = "--debug" in sys.argv
+    # --debug works wherever it stands
+    arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, format="%(message)s")
+    for noisy in ("httpx", "urllib3", "filelock", "matplotlib", "PIL", "asyncio", "fsspec"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    try:
+        app(args=arguments, prog_name="niah")
+    except NiahError as err:
+        if debug:
+            raise
+        typer.echo(f"niah: {err}", err=True)
+        sys.exit(err.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("niah: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)  # the reader (head, less) has seen enough

@@ -1,0 +1,147 @@
+"""``niah memory``: what a KV setting costs in bytes, before anything is run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from niah.errors import CellError, ConfigError, boundary, near
+from niah.grid import length_label, parse_lengths
+from niah.kv.memory import MemoryRow, human_bytes, memory_rows, naive_note, parse_bytes
+from niah.kv.parse import parse_kv
+from niah.kv.shape import ModelShape
+from niah.kv.zoo import builtin_names, find_builtin
+
+# a table in a pipe or log has no terminal that it must fit
+_PLAIN_WIDTH = 160
+_HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+
+def memory(
+    model: Annotated[
+        str, typer.Option("--model", help="Folder with a config.json, built-in name (llama-3.1-8b) or hub id.")
+    ] = "smollm2",
+    lengths: Annotated[
+        str, typer.Option("--lengths", help="Tokens stored per sequence: 4k,32k,128k or 4k..128k (k = 1,024).")
+    ] = "4k,32k,128k",
+    kv: Annotated[
+        str, typer.Option("--kv", help="KV settings, comma separated; reference is the model's own 16-bit cache.")
+    ] = "reference,int8,int4",
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Sequences held at the same time.")] = 1,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="Memory of the card, 80GiB or 24GB: says what fits with the weights.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on the last line.")] = False,
+) -> None:
+    """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
+    gpu_bytes = None if gpu is None else parse_bytes(gpu)
+    length_list = parse_lengths(lengths)
+    shape = resolve_shape(model)
+    rows = memory_rows(shape, parse_kv(kv, shape.native_dtype), length_list, batch, gpu_bytes)
+    _warn_context(shape, length_list)
+    if as_json:
+        typer.echo(json.dumps({"model": shape.name, "rows": [row.to_json() for row in rows]}, ensure_ascii=False))
+        return
+    _print_table(shape, rows, gpu)
+
+
+def resolve_shape(model: str) -> ModelShape:
+    """The shape of a folder, a built-in model or a hub id, in this order.
+
+    Raises:
+        ConfigError: none of them, or a config that cannot be used.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return ModelShape.from_folder(folder)
+    builtin = find_builtin(model)
+    if builtin is not None:
+        return builtin
+    # only what can be a hub id waits for the network: a misspelt built-in name is answered at once
+    if _HUB_ID.fullmatch(model) is None:
+        raise ConfigError(f"{model!r} is no folder, built-in model or hub id (org/name).{_known(model)}")
+    return _hub_shape(model)
+
+
+def _known(model: str) -> str:
+    return f"{near(model.rsplit('/', 1)[-1], builtin_names())} Or give a folder with a config.json."
+
+
+def _hub_shape(model: str) -> ModelShape:
+    try:
+        from transformers import AutoConfig
+    except ImportError as err:
+        raise ConfigError(
+            f"{model!r} is no folder and no built-in model, and asking the hub needs the package 'transformers': "
+            f"pip install 'niah-kv[transformers]'.{_known(model)}"
+        ) from err
+    try:
+        with boundary("hub", model):
+            config = AutoConfig.from_pretrained(model)
+    except CellError as err:
+        reason = str(err.__cause__ or err).strip().splitlines()
+        raise ConfigError(
+            f"{model!r} is no folder and no built-in model, and its config could not be loaded from the hub "
+            f"({reason[0] if reason else 'no reason given'}).{_known(model)}"
+        ) from err
+    return ModelShape.from_config(config.to_dict(), model)
+
+
+def _warn_context(shape: ModelShape, lengths: Sequence[int]) -> None:
+    if shape.context_tokens is not None and max(lengths) > shape.context_tokens:
+        typer.echo(
+            f"note: {max(lengths):,} tokens is more than the {shape.context_tokens:,} that {shape.name} is made for; "
+            "the bytes are right, the answers may not be.",
+            err=True,
+        )
+
+
+def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PLAIN_WIDTH)
+    batch = f", batch {rows[0].batch}" if rows[0].batch > 1 else ""
+    weights = rows[0].weights_bytes
+    table = Table(title=f"KV cache of {shape.name}{batch}", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("KV")
+    for heading in ("length", "KV cache", "bytes", "naive MHA", "vs 16 bit", "weights"):
+        table.add_column(heading, justify="right")
+    if gpu is not None:
+        table.add_column(f"fits {gpu}")
+    for row in rows:
+        cells = [
+            row.kv,
+            length_label(row.length),
+            human_bytes(row.logical_bytes),
+            f"{row.logical_bytes:,}",
+            human_bytes(row.naive_mha_bytes),
+            _ratio(row),
+            "unknown" if weights is None else human_bytes(weights),
+        ]
+        table.add_row(*cells, *([] if gpu is None else [_yes_no(row.fits)]))
+    console.print(table)
+    console.print(naive_note(shape, rows[-1].length), soft_wrap=True)
+    for name, formula in {row.kv: row.formula for row in rows}.items():
+        # formulas hold square brackets, which are not markup
+        console.print(f"{name}: {formula}", markup=False, soft_wrap=True)
+
+
+def _ratio(row: MemoryRow) -> str:
+    if not row.logical_bytes or row.logical_bytes == row.reference_bytes:
+        return "1 ×"
+    if row.logical_bytes > row.reference_bytes:
+        return f"{row.logical_bytes / row.reference_bytes:.2f} × larger" if row.reference_bytes else "larger"
+    return f"{row.reference_bytes / row.logical_bytes:.2f} × smaller"
+
+
+def _yes_no(fits: bool | None) -> str:
+    return "unknown" if fits is None else "yes" if fits else "no"

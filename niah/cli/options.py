@@ -1,0 +1,139 @@
+"""Options that ``run`` and ``plan`` share, and how they become a ``RunConfig``: YAML < environment < flags < --set."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from niah.errors import ConfigError
+
+if TYPE_CHECKING:
+    from niah.config import RunConfig
+
+_RUN = "What is measured"
+_GRID = "Grid"
+
+ConfigFile: TypeAlias = Annotated[Path | None, typer.Argument(help="YAML file; flags win over it.", metavar="CONFIG")]
+Backend: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--backend", "-b", envvar="NIAH_BACKEND", help="transformers, oracle, fake.", rich_help_panel=_RUN),
+]
+Model: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--model", "-m", envvar="NIAH_MODEL", help="Alias, folder or hub id.", rich_help_panel=_RUN),
+]
+KV: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--kv", envvar="NIAH_KV", help="KV settings: bf16,int8,'int4(group_size=64)'.", rich_help_panel=_RUN),
+]
+KVDtype: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--kv-dtype", envvar="NIAH_KV_DTYPE", help="KV element types; added to --kv.", rich_help_panel=_RUN),
+]
+Task: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--task", "-t", envvar="NIAH_TASK", help="multikey, single, passkey.", rich_help_panel=_RUN),
+]
+Haystack: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--haystack",
+        envvar="NIAH_HAYSTACK",
+        help="chronicle, noise, needles, a path (file, folder, glob, -), or hf:NAME[/CONFIG][:SPLIT][#COLUMN].",
+        rich_help_panel=_RUN,
+    ),
+]
+Lengths: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--lengths", "-l", envvar="NIAH_LENGTHS", help="4k..128k or 512,1k,2k.", rich_help_panel=_GRID),
+]
+Depths: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--depths", "-d", envvar="NIAH_DEPTHS", help="11, or 0,50,100 (percent).", rich_help_panel=_GRID),
+]
+Trials: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--trials", "-n", envvar="NIAH_TRIALS", help="Texts and needles per cell.", rich_help_panel=_GRID),
+]
+Seed: TypeAlias = Annotated[int | None, typer.Option("--seed", envvar="NIAH_SEED", rich_help_panel=_GRID)]
+Sets: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--set", "-s", metavar="A.B=C", help="Any setting, e.g. backend.threads=2.")
+]
+Reference: TypeAlias = Annotated[
+    bool | None,
+    typer.Option("--reference/--no-reference", help="Add the model's own 16-bit cache.", rich_help_panel=_RUN),
+]
+Reuse: TypeAlias = Annotated[
+    str | None, typer.Option("--reuse", envvar="NIAH_REUSE", help="on, off or verify: process shared prefixes once.")
+]
+Out: TypeAlias = Annotated[
+    str | None, typer.Option("--out", "-o", envvar="NIAH_OUT", help="Folder of run folders (default: results).")
+]
+MaxMinutes: TypeAlias = Annotated[float | None, typer.Option("--max-minutes", help="Stop cleanly after this time.")]
+Plugin: TypeAlias = Annotated[
+    list[Path] | None, typer.Option("--plugin", help="Python file with KIND and PLUGIN, for this run only.")
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on the last line of stdout.")]
+
+
+def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | None) -> RunConfig:
+    """Merge the YAML file, flags (with their environment variables) and ``--set``, and validate.
+
+    Args:
+        flags: values of the options above by name; None where not given.
+
+    Raises:
+        ConfigError: whatever is wrong, as one sentence.
+    """
+    from niah import registry
+    from niah.config import apply_sets, build_config, load_yaml, merge
+
+    for path in flags.get("plugin") or []:
+        registry.add_file(path)
+    _warn_unknown_variables()
+    base = load_yaml(file) if file is not None else {}
+    data = apply_sets(merge(base, _layer(flags)), sets or [])
+    return build_config(data)
+
+
+def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:
+    from niah.config import named_from_text, split_list
+
+    layer: dict[str, Any] = {}
+    for name in ("backend", "task", "haystack"):
+        if flags.get(name) is not None:
+            layer[name] = named_from_text(name, flags[name])
+    for name in ("model", "reference", "reuse", "out", "max_minutes"):
+        if flags.get(name) is not None:
+            layer[name] = flags[name]
+    grid = {k: flags[k] for k in ("lengths", "depths", "trials", "seed") if flags.get(k) is not None}
+    if grid:
+        layer["grid"] = grid
+    kv = [name for flag in ("kv", "kv_dtype") for name in split_list(flags.get(flag) or "")]
+    if kv:
+        layer["kv"] = list(dict.fromkeys(kv))
+    elif flags.get("kv") is not None or flags.get("kv_dtype") is not None:
+        raise ConfigError("--kv is empty; name a setting such as bf16,int8.")
+    return layer
+
+
+_VARIABLES = ("BACKEND", "MODEL", "KV", "KV_DTYPE", "TASK", "HAYSTACK", "LENGTHS", "DEPTHS", "TRIALS", "SEED")
+_OTHER_VARIABLES = ("REUSE", "OUT", "CACHE")
+
+
+def _warn_unknown_variables() -> None:
+    known = {f"NIAH_{name}" for name in (*_VARIABLES, *_OTHER_VARIABLES)}
+    for name in sorted(os.environ):
+        if name.startswith("NIAH_") and name not in known:
+            typer.echo(f"niah: the environment variable {name} is not one that niah reads.", err=True)
+
+
+def command_line() -> str:
+    """What the user typed, ready to be pasted again."""
+    return shlex.join(["niah", *sys.argv[1:]])

@@ -1,0 +1,81 @@
+"""``niah plan``: what a run would do, cost and see, before anything is loaded."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from niah.cli import options as opt
+
+if TYPE_CHECKING:
+    from niah.config import RunConfig
+
+
+def plan(
+    config: opt.ConfigFile = None,
+    backend: opt.Backend = None,
+    model: opt.Model = None,
+    kv: opt.KV = None,
+    kv_dtype: opt.KVDtype = None,
+    task: opt.Task = None,
+    haystack: opt.Haystack = None,
+    lengths: opt.Lengths = None,
+    depths: opt.Depths = None,
+    trials: opt.Trials = None,
+    seed: opt.Seed = None,
+    sets: opt.Sets = None,
+    reference: opt.Reference = None,
+    reuse: opt.Reuse = None,
+    out: opt.Out = None,
+    max_minutes: opt.MaxMinutes = None,
+    plugin: opt.Plugin = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="Memory of the card, 80GiB: says what fits.")] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Tokens, KV memory, what the grid can see, and every reason why it cannot run. Loads no weights."""
+    flags = {k: v for k, v in locals().items() if k not in ("config", "sets", "gpu", "as_json")}
+    show_plan(opt.config_from(config, flags, sets), as_json=as_json, gpu=gpu)
+
+
+def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None) -> None:
+    """Print the plan; exit code 2 when something cannot run."""
+    from niah.kv.memory import parse_bytes
+    from niah.runner.plan import make_plan
+    from niah.stats.power import detectable_drop
+
+    made = make_plan(config)
+    drop = detectable_drop(made.cells_per_setting)
+    document = made.to_json(drop, parse_bytes(gpu) if gpu else None)
+    if not as_json:
+        _print(made, document)
+    else:
+        typer.echo(json.dumps(document))
+    raise typer.Exit(2 if made.problems else 0)
+
+
+def _print(made: Any, document: dict[str, Any]) -> None:
+    from niah.grid import length_label
+    from niah.kv.memory import human_bytes
+
+    trials = made.config.grid.trials
+    grid = f"{len(made.kvs)} KV settings × {len(made.lengths)} lengths × {len(made.depths)} depths × {trials} trials"
+    lines = [
+        f"{made.info.name} · {made.backend.name} · {grid} = {made.cell_count:,} cells",
+        f"contexts    {document['contexts']:,}: each is processed once for all its questions",
+        f"tokens      {document['tokens_unique']:,} unique, {document['tokens_naive']:,} one prompt at a time "
+        f"(k = 1,024)",
+    ]
+    for entry in document["kv_memory"]:
+        if entry["length"] == max(made.lengths) and entry["logical_bytes"] is not None:
+            room = {True: ", fits", False: ", does not fit", None: ""}[entry["fits"]]
+            size = human_bytes(entry["logical_bytes"])
+            lines.append(f"KV memory   {entry['kv']} at {length_label(entry['length'])}: {size}{room}")
+    drop = document["detectable_drop"]
+    pairs = made.cells_per_setting
+    sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else "too few pairs to see any drop reliably"
+    lines.append(f"sees        {pairs:,} pairs a setting: {sees}")
+    lines += [f"refused     {problem.sentence()}" for problem in made.problems] or ["refused     nothing"]
+    for line in lines:
+        typer.echo(line)

@@ -1,0 +1,204 @@
+"""Runs a plan: for each KV setting a canary, then every owed group; each row is on disk before the next is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from niah.backends.base import Engine, Session, SessionRequest
+from niah.errors import CellError, ConfigError, boundary
+from niah.kv.base import KVConfig
+from niah.runner import events as ev
+from niah.runner.canary import CanaryResult, canary_prompts, run_canary
+from niah.runner.manifest import Manifest
+from niah.runner.plan import Plan
+from niah.runner.rows import make_row
+from niah.runner.workshop import Group
+from niah.store.folder import RunFolder
+from niah.store.read import newest, read_rows
+from niah.store.schema import Row
+from niah.types import Failure, Prompt, Reply
+
+VERIFY_GROUPS = 2
+
+
+@dataclass
+class Stop:
+    """Why a run should end early, set from outside (Ctrl-C) or by the clock."""
+
+    reason: str = ""
+    deadline: float | None = None
+
+    def due(self) -> bool:
+        if not self.reason and self.deadline is not None and time.monotonic() >= self.deadline:
+            self.reason = "budget"
+        return bool(self.reason)
+
+
+@dataclass(frozen=True)
+class Owed:
+    """A group with the positions of its cells that still need an answer."""
+
+    group: Group
+    wanted: tuple[int, ...]
+
+
+@dataclass
+class _State:
+    plan: Plan
+    folder: RunFolder
+    manifest: Manifest
+    events: ev.Events
+    stop: Stop
+    rows: dict[str, Row]
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+async def run_plan(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop) -> str:
+    """Run what is owed; returns ``finished``, ``interrupted`` or ``budget``.
+
+    Raises:
+        BackendUnavailable: the engine cannot be opened; rows that exist are kept.
+        StoreError: a row cannot be written.
+    """
+    read = read_rows(folder)
+    if read.bad_lines:
+        lines = ", ".join(str(n) for n in read.bad_lines[:5])
+        events.emit(ev.Note(f"rows.jsonl: line {lines} cannot be read and is left out; its cells are owed again", True))
+    state = _State(plan, folder, manifest, events, stop, newest(read.rows))
+    owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
+    _announce(state, owed)
+    manifest.start()
+    if any(owed.values()):
+        async with plan.backend.open(plan.options, plan.info) as engine:
+            for kv in plan.kvs:
+                if owed[kv.name] and not stop.due():
+                    await _run_setting(state, engine, kv, owed[kv.name])
+    status = stop.reason or "finished"
+    manifest.finish(status)
+    events.emit(ev.RunFinished(str(folder.path), status))
+    return status
+
+
+def _announce(state: _State, owed: dict[str, list[Owed]]) -> None:
+    cells = sum(len(o.wanted) for groups in owed.values() for o in groups)
+    failed = sum(1 for kv in state.plan.kvs for row in state.rows.values() if row.kv == kv.name and _is_owed(row))
+    tokens = sum(o.group.length for groups in owed.values() for o in groups)
+    done = state.plan.cell_count - cells
+    state.events.emit(ev.RunStarted(str(state.folder.path), state.plan.cell_count, done, min(failed, cells), tokens))
+
+
+def _is_owed(row: Row) -> bool:
+    """A cell without a judgement is asked again; one cut off by its own budget would only be cut off again."""
+    return row.outcome == "failed" or (row.outcome == "refused" and (row.error or "").startswith("limit"))
+
+
+def _owed(state: _State, kv: KVConfig) -> list[Owed]:
+    """Groups with cells that have no usable row yet. Cases are made here, without assembling prompts."""
+    out = []
+    for group in state.plan.groups:
+        cases = state.plan.workshop.cases(group)
+        wanted = []
+        for i, case in enumerate(cases):
+            row = state.rows.get(state.plan.ids(kv, group, case).cell)
+            if row is None or _is_owed(row):
+                wanted.append(i)
+        if wanted:
+            out.append(Owed(group, tuple(wanted)))
+    return out
+
+
+async def _run_setting(state: _State, engine: Engine, kv: KVConfig, owed: Sequence[Owed]) -> None:
+    plan, events = state.plan, state.events
+    events.emit(ev.SettingStarted(kv.name, sum(len(o.wanted) for o in owed)))
+    async with engine.session(_request(state, kv, reuse=plan.config.reuse != "off")) as session:
+        if not state.manifest.has_canary(kv.name):
+            await _canary(state, session, kv)
+        queue = iter(owed)
+        workers = [_work(state, session, kv, queue) for _ in range(max(1, session.max_in_flight))]
+        await asyncio.gather(*workers)
+        state.manifest.effective(kv.name, session.effective())
+    if plan.config.reuse == "verify" and not state.stop.due():
+        await _verify(state, engine, kv)
+
+
+def _request(state: _State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
+    task = state.plan.workshop.task
+    return SessionRequest(
+        kv=kv,
+        max_length=max(state.plan.lengths),
+        reuse=reuse,
+        is_complete=task.is_complete,
+        on_tokens=lambda n: state.events.emit(ev.TokensDone(n)),
+    )
+
+
+async def _canary(state: _State, session: Session, kv: KVConfig) -> None:
+    reference = state.manifest.reference_canary() if kv.name != state.plan.reference else None
+    try:
+        prompts = canary_prompts(state.plan.config, state.plan.info)
+        with boundary("engine", "the canary"):
+            result = await run_canary(session, prompts, reference)
+        if kv.name == state.plan.reference and result.correct == 0 and result.state == "inconclusive":
+            result = CanaryResult("inconclusive", 0, result.asked, "the model answers no canary", result.right)
+    except (CellError, ConfigError) as err:
+        state_word = "broken" if isinstance(err, CellError) else "inconclusive"
+        result = CanaryResult(state_word, 0, 0, str(err))
+    state.manifest.canary(kv.name, result)
+    state.events.emit(ev.CanaryDone(kv.name, result.state, result.why))
+
+
+async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> None:
+    """One worker: takes the next owed group until there is none or the run should stop."""
+    for owed in queue:
+        if state.stop.due():
+            return
+        prompts = state.plan.workshop.prompts(owed.group)
+        asked = [prompts[i] for i in owed.wanted]
+        replies = await _ask(session, asked)
+        async with state.lock:
+            for prompt, reply in zip(asked, replies, strict=True):
+                _record(state, kv, owed.group, prompt, reply)
+
+
+async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:
+    try:
+        with boundary("engine", "the backend"):
+            return await session.answer(prompts)
+    except CellError as err:
+        return [Failure(err.kind, str(err), err.retryable) for _ in prompts]
+
+
+def _record(state: _State, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply) -> None:
+    ids = state.plan.ids(kv, group, prompt.case)
+    before = state.rows.get(ids.cell)
+    attempt = before.attempt + 1 if before is not None else 1
+    row = make_row(state.plan, kv, group, prompt, reply, ids, attempt)
+    state.folder.append(row)
+    state.rows[ids.cell] = row
+    state.events.emit(ev.RowDone(row))
+
+
+async def _verify(state: _State, engine: Engine, kv: KVConfig) -> None:
+    """Ask a sample again with every prompt processed from its first token, and compare the answers."""
+    sample = [g for g in state.plan.groups if g.length == min(state.plan.lengths)][:VERIFY_GROUPS]
+    cells = same = 0
+    widest = 0.0
+    async with engine.session(_request(state, kv, reuse=False)) as session:
+        for group in sample:
+            prompts = state.plan.workshop.prompts(group)
+            for prompt, reply in zip(prompts, await _ask(session, prompts), strict=True):
+                row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
+                if row is None or isinstance(reply, Failure):
+                    continue
+                cells += 1
+                same += reply.text == row.answer
+                if row.logprob is not None and reply.logprob is not None:
+                    widest = max(widest, abs(row.logprob - reply.logprob))
+    state.manifest.reuse_check(kv.name, {"cells": cells, "same_answers": same, "max_logprob_difference": widest})
+    warning = same < cells
+    text = f"{kv.name}: reuse verified on {cells} cells: {same} same answers, log-probabilities within {widest:.4f}"
+    state.events.emit(ev.Note(text, warning))

@@ -1,0 +1,122 @@
+"""``run.json``: what was asked, what was in force, and how it went. Written after every change."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from niah.errors import ConfigError
+from niah.grid import format_lengths
+from niah.kv.memory import formula_text
+from niah.runner.canary import CanaryResult
+from niah.runner.host import hardware, versions
+from niah.runner.plan import Plan
+from niah.store.folder import RunFolder
+
+
+class Manifest:
+    """The manifest of a run in progress; settings that were measured before keep what was recorded of them."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, command: str, version: str) -> None:
+        self._plan = plan
+        self._folder = folder
+        old = folder.manifest() if folder.file("run.json").is_file() else {}
+        self._data: dict[str, Any] = {**_static(plan, version), "command": command}
+        self._data["started_at"] = old.get("started_at") or _now()
+        earlier = old.get("settings", {})
+        self._data["settings"] = {kv.name: _setting(plan, kv, earlier.get(kv.name, {})) for kv in plan.kvs}
+        for key in ("reuse_check",):
+            if key in old:
+                self._data[key] = old[key]
+
+    def _save(self) -> None:
+        self._folder.write_manifest(self._data)
+
+    def start(self) -> None:
+        self._data |= {"status": "running", "finished_at": None, "resumed_at": _now()}
+        self._save()
+
+    def finish(self, status: str) -> None:
+        self._data |= {"status": status, "finished_at": _now()}
+        self._save()
+
+    def effective(self, kv: str, values: dict[str, Any]) -> None:
+        """Settings read back from the engine after the setting has run."""
+        self._data["settings"][kv]["effective"] = values
+        self._save()
+
+    def has_canary(self, kv: str) -> bool:
+        return bool(self._data["settings"][kv].get("canary"))
+
+    def canary(self, kv: str, result: CanaryResult) -> None:
+        self._data["settings"][kv]["canary"] = result.to_json()
+        self._data["settings"][kv]["broken"] = result.state == "broken"
+        self._save()
+
+    def reference_canary(self) -> CanaryResult | None:
+        reference = self._plan.reference
+        data = self._data["settings"].get(reference, {}).get("canary") if reference else None
+        return CanaryResult.from_json(data) if data else None
+
+    def broken(self) -> list[str]:
+        return [kv for kv, setting in self._data["settings"].items() if setting.get("broken")]
+
+    def reuse_check(self, kv: str, values: dict[str, Any]) -> None:
+        self._data.setdefault("reuse_check", {})[kv] = values
+        self._save()
+
+
+def _setting(plan: Plan, kv: Any, earlier: dict[str, Any]) -> dict[str, Any]:
+    data = {"asked": kv.to_json(), "effective": earlier.get("effective", {}), "broken": bool(earlier.get("broken"))}
+    if earlier.get("canary"):
+        data["canary"] = earlier["canary"]
+    if plan.info.shape is not None:
+        try:
+            data["formula"] = formula_text(plan.info.shape, kv)
+        except ConfigError:
+            data["formula"] = ""  # a setting for which there is no formula is refused by check, or has none to show
+    return data
+
+
+def _static(plan: Plan, version: str) -> dict[str, Any]:
+    info, shop = plan.info, plan.workshop
+    asked = plan.config.to_json() | {
+        "kv": [kv.name for kv in plan.kvs],
+        "backend_options": plan.options.model_dump(mode="json"),
+        "task_options": shop.task_options.model_dump(mode="json"),
+        "lengths": list(plan.lengths),
+        "lengths_text": format_lengths(plan.lengths),
+        "depths": list(plan.depths),
+        "trials": plan.config.grid.trials,
+        "seed": plan.config.grid.seed,
+        "model": info.name,
+    }
+    asked |= {"backend": plan.backend.name, "task": shop.task.name, "haystack": plan.config.haystack.name}
+    asked["config"] = plan.config.to_json()
+    return {
+        "schema": 1,
+        "niah": version,
+        "asked": asked,
+        "reference": plan.reference,
+        "model": {
+            "name": info.name,
+            "revision": info.revision,
+            "context_tokens": info.context_tokens,
+            "shape": asdict(info.shape) if info.shape is not None else None,
+            "template": info.template.name,
+        },
+        "haystack": {"name": plan.config.haystack.name, "digest": shop.source.digest},
+        "tokenizer": {
+            "name": info.tokenizer.name,
+            "digest": info.tokenizer.digest,
+            "assembly": shop.segmented(0).mode,
+        },
+        "hardware": hardware(),
+        "versions": {"niah": version, **versions()},
+        "plan": {"cells": plan.cell_count, "tokens_unique": plan.tokens_unique, "tokens_naive": plan.tokens_naive},
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,227 @@
+"""From what was asked to what will be done: settings, cells, tokens, memory, and every reason why it cannot run."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from niah import registry
+from niah.backends.base import BackendOptions, BackendPlugin, ModelInfo
+from niah.config import RunConfig, validate
+from niah.errors import ConfigError, MissingDependency
+from niah.grid import identity, parse_depths, parse_lengths
+from niah.kv.base import KVConfig
+from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
+from niah.kv.parse import parse_kv, reference_for
+from niah.runner.host import this_host
+from niah.runner.workshop import BUILDER_VERSION, Group, Workshop
+from niah.types import ROW_SCHEMA, Case, Problem
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Identity of one cell under one setting."""
+
+    cell: str
+    pair: str
+
+
+@dataclass
+class Plan:
+    """A run that has been thought through but not started.
+
+    Attributes:
+        kvs: settings in the order in which they run, the reference first.
+        reference: name of the reference setting, or None.
+        groups: contexts in the order in which they are asked.
+        problems: why it cannot run; empty when it can.
+    """
+
+    config: RunConfig
+    backend: BackendPlugin[Any]
+    options: BackendOptions
+    info: ModelInfo
+    workshop: Workshop
+    kvs: tuple[KVConfig, ...]
+    reference: str | None
+    lengths: tuple[int, ...]
+    depths: tuple[float, ...]
+    groups: tuple[Group, ...]
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def cell_count(self) -> int:
+        return len(self.kvs) * self.cells_per_setting
+
+    @property
+    def cells_per_setting(self) -> int:
+        return len(self.lengths) * len(self.depths) * self.config.grid.trials
+
+    @property
+    def tokens_naive(self) -> int:
+        """Prompt tokens when every cell is processed from its first token: at most, answers included."""
+        return len(self.kvs) * len(self.depths) * self.config.grid.trials * sum(self.lengths)
+
+    @property
+    def tokens_unique(self) -> int:
+        """Prompt tokens when every context is processed once."""
+        return len(self.kvs) * sum(group.length for group in self.groups)
+
+    def ids(self, kv: KVConfig, group: Group, case: Case) -> Ids:
+        """Hashes of all that can change the answer of one cell; ``pair`` leaves out backend, model and setting."""
+        shop = self.workshop
+        pair = {
+            "schema": ROW_SCHEMA,
+            "builder": BUILDER_VERSION,
+            "task": [shop.task.name, shop.task.version, shop.task_options.model_dump(mode="json")],
+            "scorer": [case.scorer, registry.load("scoring", case.scorer).version],
+            "haystack": [self.config.haystack.name, shop.source.digest],
+            "tokenizer": self.info.tokenizer.digest,
+            "template": self.info.template.digest,
+            "answer_budget": self.config.answer_budget,
+            "length": group.length,
+            "depth": case.depth,
+            "layout": [list(group.layout.asked), list(group.layout.hidden), group.index],
+            "trial": group.trial,
+            "seed": self.config.grid.seed,
+        }
+        cell = {
+            **pair,
+            "backend": [self.backend.name, self.backend.version, self.options.identity()],
+            "model": [self.info.name, self.info.revision],
+            "kv": kv.to_json(),
+            "reuse": self.config.reuse != "off",
+        }
+        return Ids(identity(cell), identity(pair))
+
+    def run_identity(self) -> str:
+        """Hash of what was asked, model and text included, without where it is written or how long it may take."""
+        asked = self.config.to_json()
+        for key in ("out", "max_minutes", "kv", "model", "backend", "grid"):
+            asked.pop(key)
+        asked |= {
+            "kv": [kv.to_json() for kv in self.kvs],
+            "model": [self.info.name, self.info.revision],
+            "backend": [self.backend.name, self.options.identity()],
+            "lengths": list(self.lengths),
+            "depths": list(self.depths),
+            "trials": self.config.grid.trials,
+            "seed": self.config.grid.seed,
+            "haystack_digest": self.workshop.source.digest,
+        }
+        return identity(asked)[:10]
+
+    def to_json(self, detectable_drop: float | None, gpu_bytes: int | None = None) -> dict[str, Any]:
+        """The document of ``niah plan --json``; the smallest visible drop comes from the statistics."""
+        return {
+            "cells": self.cell_count,
+            "prompts": self.cell_count,
+            "contexts": len(self.kvs) * len(self.groups),
+            "tokens_naive": self.tokens_naive,
+            "tokens_unique": self.tokens_unique,
+            "cost_usd": None,
+            "minutes": None,
+            "kv_memory": self._memory(gpu_bytes),
+            "detectable_drop": detectable_drop,
+            "problems": [
+                {"field": p.field, "value": p.value, "reason": p.reason, "suggestion": p.suggestion}
+                for p in self.problems
+            ],
+        }
+
+    def _memory(self, gpu_bytes: int | None) -> list[dict[str, Any]]:
+        shape = self.info.shape
+        rows: list[dict[str, Any]] = []
+        for kv in self.kvs:
+            for length in self.lengths:
+                size = None
+                if shape is not None and not any(p.field == "kv" and p.value == kv.name for p in self.problems):
+                    size = kv_bytes(shape, kv, stored_tokens(length, 0))
+                room = None if shape is None or size is None else fits(weights_bytes(shape), size, gpu_bytes)
+                rows.append({"kv": kv.name, "length": length, "logical_bytes": size, "fits": room})
+        return rows
+
+
+def make_plan(config: RunConfig) -> Plan:
+    """Think a run through: load plugins, describe the model, check every setting, and build one prompt per length.
+
+    Raises:
+        ConfigError: a name, option or grid that is wrong in itself. What is right in itself but cannot run here is in
+            ``problems`` instead, all of it at once.
+        MissingDependency: a package that the backend needs is not installed.
+    """
+    lengths, depths = parse_lengths(config.grid.lengths), parse_depths(config.grid.depths)
+    backend: BackendPlugin[Any] = registry.load("backends", config.backend.name)
+    options = validate(backend.options, config.backend.options, "backend")
+    _require(backend)
+    names = config.kv or backend.default_kv
+    parse_kv(",".join(names), "bf16")  # a wrong name is told before a model is looked at
+    info = backend.describe(options, config.model or backend.default_model)
+    kvs, reference = _settings(config, names, info)
+    problems = [p for kv in kvs for p in backend.check(options, kv, info.shape, this_host())]
+    problems += _too_long(info, lengths)
+    workshop = Workshop(config, info, max(lengths))
+    groups = tuple(_groups(workshop, lengths, depths, config.grid.trials))
+    plan = Plan(config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems)
+    if not problems:
+        _try_building(plan)
+    return plan
+
+
+def _require(backend: BackendPlugin[Any]) -> None:
+    for package, extra in backend.requires:
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependency(package, extra, f"the backend {backend.name!r}")
+
+
+def _settings(config: RunConfig, names: Sequence[str], info: ModelInfo) -> tuple[tuple[KVConfig, ...], str | None]:
+    """Settings with the reference first, each once."""
+    asked = parse_kv(",".join(names), info.reference_kv)
+    if not config.reference:
+        return tuple(asked), None
+    reference = reference_for(info.reference_kv)
+    return (reference, *(kv for kv in asked if kv.name != reference.name)), reference.name
+
+
+def _too_long(info: ModelInfo, lengths: Iterable[int]) -> list[Problem]:
+    limit = info.context_tokens
+    if limit is None:
+        return []
+    return [
+        Problem(
+            "lengths",
+            str(length),
+            f"the model {info.name!r} takes at most {limit:,} tokens, and this cell has {length:,}",
+            f"Use lengths up to {limit}.",
+        )
+        for length in lengths
+        if length > limit
+    ]
+
+
+def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...], trials: int) -> Iterable[Group]:
+    """Short contexts first, so that results appear early; a trial's contexts deepest needle first.
+
+    With one needle a context, everything before the needle is shared: from the deepest on, each next context keeps
+    the part of the cache before its needle.
+    """
+    layouts = list(enumerate(workshop.layouts(depths)))
+    layouts.sort(key=lambda item: -max(item[1].asked))
+    for length in lengths:
+        for trial in range(trials):
+            for index, layout in layouts:
+                yield Group(length, trial, index, layout)
+
+
+def _try_building(plan: Plan) -> None:
+    """Build the first trial's prompts of every length, so that a cell that cannot fit is refused now."""
+    for group in plan.groups:
+        if group.trial:
+            continue
+        try:
+            plan.workshop.prompts(group)
+        except ConfigError as err:
+            plan.problems.append(Problem("lengths", str(group.length), str(err).rstrip(".")))
+            return

@@ -1,0 +1,72 @@
+"""One asked cell to one row: outcome first, and only an answer gets a score."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from niah import registry
+from niah.kv.base import KVConfig
+from niah.runner.plan import Ids, Plan
+from niah.runner.workshop import Group
+from niah.store.schema import Row
+from niah.types import Answer, OutcomeKind, Prompt, Reply
+
+
+def make_row(
+    plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply, ids: Ids, attempt: int
+) -> Row:
+    """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``."""
+    common: dict[str, Any] = {
+        "cell_id": ids.cell,
+        "pair_id": ids.pair,
+        "backend": plan.backend.name,
+        "model": plan.info.name,
+        "kv": kv.name,
+        "task": plan.workshop.task.name,
+        "haystack": plan.config.haystack.name,
+        "length": group.length,
+        "depth": prompt.case.depth,
+        "depth_real": prompt.depth_real,
+        "trial": group.trial,
+        "prompt_tokens": prompt.token_count,
+        "answer_budget": prompt.answer_budget,
+        "answer_prefix": bool(prompt.case.answer_prefix),
+        "expected": prompt.case.expected,
+        "prompt_sha256": prompt.sha256,
+        "attempt": attempt,
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if not isinstance(reply, Answer):
+        return Row(**common, outcome="failed", error=f"{reply.kind}: {reply.message}")
+    common |= {
+        "engine_prompt_tokens": reply.prompt_tokens,
+        "output_tokens": reply.output_tokens,
+        "cached_tokens": reply.cached_tokens,
+        "answer": reply.text,
+        "reasoning": reply.reasoning,
+        "logprob": reply.logprob,
+        "stop": reply.stop,
+        "kv_memory": reply.memory,
+        "timing": reply.timing,
+    }
+    outcome = _outcome(plan, prompt, reply)
+    if outcome != "answered":
+        return Row(**common, outcome=outcome, error=f"{outcome}: stopped by {reply.stop!r}")
+    score = registry.load("scoring", prompt.case.scorer).score(reply.text, prompt.case)
+    return Row(
+        **common,
+        outcome="answered",
+        correct=score.correct,
+        score=score.value,
+        why=score.why,
+        scorer=f"{score.scorer}/{score.version}",
+    )
+
+
+def _outcome(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:
+    if reply.stop == "refused":
+        return "refused"
+    if reply.stop == "length" and not plan.workshop.task.is_complete(reply.text, prompt.case):
+        return "truncated"
+    return "answered"

@@ -1,0 +1,89 @@
+"""Builds the prompts of a plan: opens the haystack, tokenises each stream once, makes cases and assembles them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from niah import registry
+from niah.backends.base import ModelInfo
+from niah.config import Named, RunConfig, validate
+from niah.grid import seed_from
+from niah.haystacks.base import Haystack, HaystackPlugin
+from niah.haystacks.builder import build_context
+from niah.haystacks.segments import Segmented, tokenise
+from niah.tasks.base import ContextLayout, TaskOptions, TaskPlugin
+from niah.types import Case, Prompt
+
+# raised when the same cases would be assembled into other tokens
+BUILDER_VERSION = 1
+# streams of one seed lie side by side; another seed starts far away
+STREAMS_PER_SEED = 10_000
+# tokenised haystacks take about 15 bytes a token with their text
+KEPT_TOKENS = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cells that share a context: one length, one trial, the depths of one layout."""
+
+    length: int
+    trial: int
+    index: int
+    layout: ContextLayout
+
+
+class Workshop:
+    """Everything needed to build any prompt of a run, again and again the same."""
+
+    def __init__(self, config: RunConfig, info: ModelInfo, max_length: int) -> None:
+        self.config = config
+        self.info = info
+        self.max_length = max_length
+        self.task: TaskPlugin[Any] = registry.load("tasks", config.task.name)
+        self.task_options: TaskOptions = validate(self.task.options, config.task.options, "task")
+        self.source = open_haystack(config.haystack)
+        self._segmented: dict[int, Segmented] = {}
+        self._cases: dict[Group, list[Case]] = {}
+
+    def segmented(self, trial: int) -> Segmented:
+        """The haystack of a trial as tokens, kept as long as all that are kept stay within the memory allowed."""
+        if trial not in self._segmented:
+            while self._segmented and (len(self._segmented) + 1) * self.max_length > KEPT_TOKENS:
+                self._segmented.pop(next(iter(self._segmented)))
+            stream = self.config.grid.seed * STREAMS_PER_SEED + trial
+            self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, self.max_length)
+        return self._segmented[trial]
+
+    def layouts(self, depths: tuple[float, ...]) -> list[ContextLayout]:
+        return self.task.layouts(self.task_options, depths)
+
+    def prompts(self, group: Group) -> list[Prompt]:
+        """The group's prompts in the order of ``group.layout.asked``.
+
+        Raises:
+            ConfigError: the length is too short, the haystack ends too early, or a needle stands in it.
+        """
+        segmented = self.segmented(group.trial)
+        return build_context(
+            self.info.tokenizer,
+            self.info.template,
+            segmented,
+            self.cases(group),
+            group.length,
+            self.config.answer_budget,
+        )
+
+    def cases(self, group: Group) -> list[Case]:
+        """The group's cases, in the order of ``group.layout.asked``, without assembling their prompts."""
+        if group not in self._cases:
+            collides = self.segmented(group.trial).collides(group.length)
+            seed = seed_from("case", self.config.grid.seed, self.task.name, group.length, group.trial, group.index)
+            self._cases[group] = self.task.make(self.task_options, seed, group.layout, collides)
+        return self._cases[group]
+
+
+def open_haystack(named: Named) -> Haystack:
+    """Open the configured source with its options validated."""
+    plugin: HaystackPlugin[Any] = registry.load("haystacks", named.name)
+    return plugin.open(validate(plugin.options, named.options, "haystack"), named.argument)

@@ -1,0 +1,184 @@
+"""``niah memory``: the table, the JSON line and the errors, without a network."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from niah.cli.memory import memory, resolve_shape
+from niah.errors import ConfigError
+
+CONFIG = {
+    "model_type": "llama",
+    "num_hidden_layers": 2,
+    "hidden_size": 128,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "torch_dtype": "float16",
+}
+
+
+def run(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(memory)
+    return CliRunner().invoke(app, arguments)
+
+
+def rows(*arguments: str) -> list[dict[str, Any]]:
+    result = run(*arguments, "--json")
+    assert result.exception is None
+    document = json.loads(result.stdout.strip().splitlines()[-1])
+    assert set(document) == {"model", "rows"}
+    return list(document["rows"])
+
+
+def fake_hub(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | Exception) -> list[str]:
+    asked: list[str] = []
+
+    def from_pretrained(name: str) -> SimpleNamespace:
+        asked.append(name)
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(to_dict=lambda: answer)
+
+    module = ModuleType("transformers")
+    module.AutoConfig = SimpleNamespace(from_pretrained=from_pretrained)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transformers", module)
+    return asked
+
+
+def test_json_has_exactly_the_promised_fields_and_numbers() -> None:
+    found = rows("--model", "llama-2-70b", "--lengths", "4k,128k", "--kv", "reference,int8", "--gpu", "160GiB")
+    assert [set(row) for row in found] == [
+        {
+            "kv",
+            "length",
+            "batch",
+            "logical_bytes",
+            "naive_mha_bytes",
+            "reference_bytes",
+            "weights_bytes",
+            "formula",
+            "fits",
+        }
+    ] * 4
+    assert found[0] == {
+        "kv": "fp16",
+        "length": 4096,
+        "batch": 1,
+        "logical_bytes": 1_342_177_280,
+        "naive_mha_bytes": 10_737_418_240,
+        "reference_bytes": 1_342_177_280,
+        "weights_bytes": 137_953_296_384,
+        "formula": "2 × 80 layers × 8 KV heads × 128 × T × 2 B = 327,680 B × T",
+        "fits": True,
+    }
+    assert [(row["kv"], row["length"], row["fits"]) for row in found[1:]] == [
+        ("fp16", 131_072, False),
+        ("int8", 4096, True),
+        ("int8", 131_072, True),
+    ]
+
+
+def test_defaults_and_batch() -> None:
+    found = rows("--batch", "3")
+    assert [(row["kv"], row["length"]) for row in found[:4]] == [
+        ("bf16", 4096),
+        ("bf16", 32_768),
+        ("bf16", 131_072),
+        ("int8", 4096),
+    ]
+    assert len(found) == 9
+    assert found[0]["logical_bytes"] == 3 * 94_371_840
+    assert found[0]["fits"] is None
+    assert found[0]["formula"].endswith("; times 3 sequences")
+
+
+def test_table_shows_both_formulas_the_reason_and_the_unit() -> None:
+    result = run(
+        "--model", "meta-llama/Llama-2-70b-hf", "--lengths", "4k,128k", "--kv", "reference,int8", "--gpu", "80GiB"
+    )
+    assert result.exception is None
+    out = result.stdout
+    for part in ("1.25 GiB", "1,342,177,280", "10.00 GiB", "320.00 GiB", "1.94 × smaller", "128.48 GiB", "fits 80GiB"):
+        assert part in out
+    assert "The MHA formula uses 64 heads where this model stores 8 KV heads: 8 × too big at 131,072 tokens." in out
+    assert "int8: 80 layers × 8 KV heads × (K 128 B + 4 B scales + V 128 B + 4 B scales) × T = 168,960 B × T" in out
+    assert "\x1b" not in out
+    assert "131,072 tokens is more than the 4,096 that llama-2-70b is made for" in result.stderr
+
+
+def test_table_of_a_larger_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    from niah import registry
+    from niah.kv.base import KVConfig, KVPreset
+
+    preset = KVPreset("myfp32", "test", lambda: KVConfig("myfp32", "fp32", "fp32"))
+    monkeypatch.setitem(registry._from_files, ("kv", "myfp32"), preset)
+    assert "2.00 × larger" in run("--kv", "myfp32", "--lengths", "1k").stdout
+
+
+def test_folder_without_sizes_of_weights(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    found = rows("--model", str(tmp_path), "--lengths", "100", "--kv", "reference", "--gpu", "1GiB")
+    assert (found[0]["kv"], found[0]["logical_bytes"]) == ("fp16", 2 * 2 * 2 * 32 * 100 * 2)
+    assert found[0]["weights_bytes"] is None
+    assert found[0]["fits"] is None
+    table = run("--model", str(tmp_path), "--lengths", "100", "--gpu", "1GiB").stdout
+    assert table.count("unknown") == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["--kv", "int9"], "no KV setting named 'int9'"),
+        (["--gpu", "80G"], "'80G' is not an amount of memory"),
+        (["--lengths", "4q"], "4q"),
+        (["--model", "lama-3.1-8b"], "Did you mean 'llama-3.1-8b'"),
+        (["--model", "deepseek-v3"], "MLA latent"),
+    ],
+)
+def test_wrong_use_is_a_sentence(arguments: list[str], match: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert match in str(result.exception)
+    assert result.stdout == ""
+
+
+def test_batch_must_be_positive() -> None:
+    assert run("--batch", "0").exit_code == 2
+
+
+def test_hub_id_is_asked_only_when_nothing_else_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_hub(monkeypatch, CONFIG)
+    assert resolve_shape("meta-llama/Llama-2-70b-hf").name == "llama-2-70b"
+    assert asked == []
+    assert resolve_shape("org/new-model").kv_heads == (2,)
+    assert asked == ["org/new-model"]
+
+
+def test_misspelt_names_and_paths_do_not_wait_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_hub(monkeypatch, CONFIG)
+    for name in ("lama-3.1-8b", "./models/x", "/nowhere/models/x"):
+        with pytest.raises(ConfigError, match="is no folder, built-in model or hub id"):
+            resolve_shape(name)
+    assert asked == []
+
+
+@pytest.mark.parametrize("error", [OSError("no route to the hub\nmore"), ValueError("no route to the hub")])
+def test_unreachable_hub_is_a_config_error_with_the_reason(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    fake_hub(monkeypatch, error)
+    with pytest.raises(ConfigError, match=r"\(no route to the hub\). Did you mean 'llama-3.1-8b'"):
+        resolve_shape("org/llama-3.1-9b")
+
+
+def test_missing_transformers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ConfigError, match=r"pip install 'niah-kv\[transformers\]'"):
+        resolve_shape("org/new-model")
