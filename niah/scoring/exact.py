@@ -1,0 +1,42 @@
+"""Exact match of the first value: right or wrong, nothing between."""
+
+from __future__ import annotations
+
+from niah.scoring.base import ScorerPlugin
+from niah.scoring.normalize import first_value, judged_part, plain, value_shape
+from niah.types import Case, Score
+
+NAME = "exact"
+VERSION = 1
+_QUOTED_CHARS = 60
+
+
+def score(answer: str, case: Case) -> Score:
+    """1 when the first value of the right shape in the answer is an expected one, else 0 with the reason."""
+    found = first_value(answer, case)
+    if found is None:
+        return _wrong(_why_none(answer, case))
+    if found.value in {" ".join(plain(value).split()) for value in case.expected}:
+        return Score(1.0, True, f"answered {found.value}, as expected", NAME, VERSION)
+    owners = [needle.key for needle in case.needles if plain(needle.value) == found.value]
+    whose = f"the value of {owners[0]}" if owners else "which is in no needle"
+    return _wrong(f"answered {found.value}, {whose}; expected {case.expected[0]}")
+
+
+def _wrong(why: str) -> Score:
+    return Score(0.0, False, why, NAME, VERSION)
+
+
+def _why_none(answer: str, case: Case) -> str:
+    expected = case.expected[0]
+    part = judged_part(answer, case).rstrip()
+    if not part:
+        return f"the answer is empty; expected {expected}"
+    shape = value_shape(expected)
+    quoted = part if len(part) <= _QUOTED_CHARS else part[:_QUOTED_CHARS] + "…"
+    if shape == "word":
+        return f"neither {expected!r} nor another needle's value is in the answer {quoted!r}"
+    return f"no {shape} in the answer {quoted!r}; expected {expected}"
+
+
+PLUGIN = ScorerPlugin(NAME, "first value of the right shape equals the expected one", VERSION, score)
