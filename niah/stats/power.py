@@ -70,7 +70,7 @@ def _approximate_power(pairs: int, drop: float) -> float:
 
 
 def detectable_drop(pairs: int) -> float | None:
-    """The smallest drop in accuracy, in half points, that is found with 80 % power; None when not even 60 points are."""
+    """The smallest drop in accuracy, in half points, found with 80 % power; None when not even 60 points are."""
     power = power_of_drop if pairs <= EXACT_PAIRS else _approximate_power
     found = bisect_left(range(1, 121), POWER, key=lambda step: power(pairs, step / 200))
     return None if found == 120 else (found + 1) / 200

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from scipy.stats import binomtest
+
+from niah.stats.power import detectable_drop, mcnemar_p, power_of_drop
+
+
+@pytest.mark.parametrize(("worse", "better"), [(0, 0), (5, 0), (6, 1), (10, 3), (30, 12), (4, 4)])
+def test_mcnemar_is_the_exact_binomial_test(worse: int, better: int) -> None:
+    expected = binomtest(worse, worse + better).pvalue if worse + better else 1.0
+    assert mcnemar_p(worse, better) == pytest.approx(expected)
+
+
+def test_power_by_simulation() -> None:
+    rng = random.Random(5)
+    found = 0
+    runs, pairs = 1500, 300
+    for _ in range(runs):
+        draws = [rng.random() for _ in range(pairs)]
+        worse, better = sum(d < 0.08 for d in draws), sum(d > 0.97 for d in draws)
+        found += worse > better and mcnemar_p(worse, better) < 0.05
+    assert power_of_drop(pairs, 0.05) == pytest.approx(found / runs, abs=0.04)
+
+
+def test_more_pairs_see_less() -> None:
+    drops = [detectable_drop(n) for n in (30, 100, 400, 1000, 1001, 20_000)]
+    assert all(d is not None for d in drops)
+    assert drops == sorted(drops, reverse=True)
+    assert abs(drops[3] - drops[4]) <= 0.005, "exact sum and approximation must meet"
+    assert detectable_drop(5) is None
