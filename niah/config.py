@@ -220,7 +220,13 @@ def build_config(data: Mapping[str, Any]) -> RunConfig:
     Raises:
         ConfigError: unknown key (a near one is offered), or a value of the wrong kind.
     """
-    return validate(RunConfig, data, "config")
+    filled = dict(data)
+    for section in _NAMED:
+        part = filled.get(section)
+        if isinstance(part, Mapping) and "name" not in part:
+            # options without a name belong to the default plugin
+            filled[section] = {"name": RunConfig.model_fields[section].default.name, **part}
+    return validate(RunConfig, filled, "config")
 
 
 def validate(model: type[M], data: Mapping[str, Any], where: str) -> M:

@@ -66,7 +66,13 @@ def load(kind: str, name: str) -> Any:
     points = _entry_points(kind)
     if name in points:
         return points[name].load()
-    singular = {"tasks": "task", "backends": "backend", "haystacks": "haystack", "scoring": "scorer", "kv": "KV setting"}
+    singular = {
+        "tasks": "task",
+        "backends": "backend",
+        "haystacks": "haystack",
+        "scoring": "scorer",
+        "kv": "KV setting",
+    }
     raise ConfigError(f"no {singular[kind]} named {name!r}.{near(name, names(kind))}")
 
 

@@ -132,12 +132,17 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
     if options.attn == "auto" and not getattr(model, "_supports_sdpa", True):
         attention = "eager"
         model.set_attn_implementation(attention)
-    model = model.to(device).eval()
+    return ready(model.to(device).eval(), attention)
+
+
+def ready(model: Any, attention: str) -> Loaded:
+    """A model that is on its device already, with what differs between models settled."""
     config = model.config.get_text_config()
+    parameter = next(model.parameters())
     return Loaded(
         model=model,
-        device=device,
-        dtype=dtype,
+        device=parameter.device,
+        dtype=parameter.dtype,
         attention=attention,
         cache_word=_cache_word(model),
         layer_types=_layer_types(config),

@@ -59,7 +59,7 @@ class HFSession:
         self._kv = request.kv if request.kv.k_dtype != "auto" else _resolve_auto(request, info)
         self._chunk = self._kv.prefill_chunk or options.prefill_chunk
         self._last: _Context | None = None
-        self._stored: tuple[str, str] = ("", "")
+        self._stored: dict[str, str] = {}
         self.decode_steps = 0
 
     def release(self) -> None:
@@ -69,8 +69,7 @@ class HFSession:
         loaded = self._loaded
         parameter = next(loaded.model.parameters())
         return {
-            "kv.k_dtype": self._stored[0] or "not measured yet",
-            "kv.v_dtype": self._stored[1] or "not measured yet",
+            **self._stored,
             "kv.granularity": self._kv.granularity,
             "kv.group_size": self._kv.group_size,
             "kv.prefill_reads": "quantised",
@@ -182,7 +181,7 @@ class HFSession:
 
         answer_packed(forward, questions, tokens, self._loaded.ends, self._loaded.device)
         asked_s = time.perf_counter() - started
-        self._stored = context.layers[0].stored_dtypes()
+        self._stored = context.layers[0].in_force()
         allocated = sum({k: v for layer in context.layers for k, v in layer.storages().items()}.values())
         share = 1 / len(group)
         timing = Timing(prefill_s * share, prefill_s + asked_s, (prefill_s + asked_s) * share)

@@ -131,9 +131,7 @@ def _masked(
     return logits
 
 
-def _first_pass(
-    forward: Forward, questions: Sequence[Question], slots: Slots, ends: frozenset[int]
-) -> list[int]:
+def _first_pass(forward: Forward, questions: Sequence[Question], slots: Slots, ends: frozenset[int]) -> list[int]:
     """All tails with their drafts in one pass; returns the questions that need more tokens."""
     ids: list[int] = []
     keep: list[int] = []
@@ -156,9 +154,7 @@ def _first_pass(
     return waiting
 
 
-def _take_draft(
-    question: Question, rows: torch.Tensor, draft: list[int], slots: Slots, ends: frozenset[int]
-) -> bool:
+def _take_draft(question: Question, rows: torch.Tensor, draft: list[int], slots: Slots, ends: frozenset[int]) -> bool:
     """Score the expected answer on ``rows [gold + 1, vocab]`` and accept it as far as it is the greedy one."""
     gold = torch.tensor(question.gold, device=rows.device)
     scores = rows[:-1].float().log_softmax(-1)

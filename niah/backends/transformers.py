@@ -66,7 +66,9 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
     except (OSError, ValueError, KeyError) as err:
         raise _unreadable(model, local, err) from err
     if not getattr(tokenizer, "is_fast", False):
-        raise ConfigError(f"the tokenizer of {model!r} is not a fast one: exact lengths need offsets. Convert it first.")
+        raise ConfigError(
+            f"the tokenizer of {model!r} is not a fast one: exact lengths need offsets. Convert it first."
+        )
     shape = ModelShape.from_config(config.to_dict(), name=model)
     revision = folder_revision(Path(source)) if local else str(getattr(config, "_commit_hash", "") or options.revision)
     return ModelInfo(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,8 +40,8 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,  # noqa: ARG001
-    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,  # noqa: ARG001
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
 ) -> None:
     """Options that every command takes."""
 
@@ -53,6 +54,10 @@ def main() -> None:
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, format="%(message)s")
     for noisy in ("httpx", "urllib3", "filelock", "matplotlib", "PIL", "asyncio", "fsspec"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    if Path(".env").is_file():
+        from dotenv import load_dotenv
+
+        load_dotenv(Path(".env"))  # what is set already wins
     try:
         app(args=arguments, prog_name="niah")
     except NiahError as err:

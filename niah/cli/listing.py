@@ -16,7 +16,9 @@ WHAT = ("backends", "tasks", "haystacks", "scorers", "kv", "models", "runs")
 def list_(
     what: Annotated[str, typer.Argument(help=" | ".join(WHAT))],
     results: Annotated[Path, typer.Option("--out", "-o", help="Folder of runs, for 'runs'.")] = Path("results"),
-    model: Annotated[str, typer.Option("--model", help="For 'kv': the model that settings are checked for.")] = "smollm2",
+    model: Annotated[
+        str, typer.Option("--model", help="For 'kv': the model that settings are checked for.")
+    ] = "smollm2",
     as_json: Json = False,
 ) -> None:
     """Names with a line each; 'kv' asks every backend what it can run on this machine, and why not."""

@@ -45,7 +45,7 @@ Haystack: TypeAlias = Annotated[
     typer.Option(
         "--haystack",
         envvar="NIAH_HAYSTACK",
-        help="chronicle, noise, needles, a path (file, folder, glob, -), or hf:NAME[/CONFIG][:SPLIT][#COLUMN].",
+        help="chronicle, noise, needles, a path (file, folder, glob, -), or hf:NAME, hf:NAME/CONFIG:SPLIT#COLUMN.",
         rich_help_panel=_RUN,
     ),
 ]

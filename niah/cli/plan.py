@@ -64,8 +64,7 @@ def _print(made: Any, document: dict[str, Any]) -> None:
     lines = [
         f"{made.info.name} · {made.backend.name} · {grid} = {made.cell_count:,} cells",
         f"contexts    {document['contexts']:,}: each is processed once for all its questions",
-        f"tokens      {document['tokens_unique']:,} unique, {document['tokens_naive']:,} one prompt at a time "
-        f"(k = 1,024)",
+        f"tokens      {document['tokens_unique']:,} unique, {document['tokens_naive']:,} prompt by prompt (k = 1,024)",
     ]
     for entry in document["kv_memory"]:
         if entry["length"] == max(made.lengths) and entry["logical_bytes"] is not None:

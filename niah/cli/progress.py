@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from niah.api import Outcome
 
 PLAIN_EVERY_S = 10.0
+PLAIN_WIDTH = 120
 
 
 def is_live(console: Console) -> bool:
@@ -33,11 +34,13 @@ class Progress:
     def __init__(self) -> None:
         self.talk = Console(stderr=True, highlight=False)
         self.out = Console(highlight=False)
+        if not self.out.is_terminal:
+            self.out = Console(highlight=False, width=PLAIN_WIDTH)
         self._live = is_live(self.talk)
         self._bar: Bar | None = None
         self._task: Any = None
         self._started = time.monotonic()
-        self._last_line = 0.0
+        self._last_line = time.monotonic()
         self._tokens = 0
         self._tokens_total = 0
         self._rows = 0
@@ -109,18 +112,16 @@ class Progress:
         if not self._tokens or not self._tokens_total:
             return ""
         left = max(0.0, (self._tokens_total - self._tokens) / per_second)
-        return f"{per_second:,.0f} tokens/s, {left / 60:.0f} min left" if left > 90 else (
-            f"{per_second:,.0f} tokens/s, {left:.0f} s left"
-        )
+        time_left = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
+        return f"{per_second:,.0f} tokens/s, {time_left} left"
 
     def _update(self) -> None:
         if self._bar is not None:
             self._bar.update(self._task, completed=self._rows, description=self._kv, rate=self._rate())
             return
         now = time.monotonic()
-        finished = self._rows == self._rows_total
-        if now - self._last_line >= PLAIN_EVERY_S or (finished and self._last_line >= 0):
-            self._last_line = -1.0 if finished else now
+        if now - self._last_line >= PLAIN_EVERY_S and self._rows:
+            self._last_line = now
             self._say(f"{self._kv}: {self._rows}/{self._rows_total} cells, {self._rate()}")
 
     def summary(self, outcome: Outcome) -> None:

@@ -13,7 +13,9 @@ from niah.cli.options import Json
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: report.html in the first run.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Default: report.html in the first run.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the report anew, and the run's figures with it when it is a single run."""

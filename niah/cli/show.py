@@ -13,7 +13,9 @@ from niah.cli.options import Json
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="Run folder, or a folder of runs (the newest is taken).")] = Path("results"),
+    run: Annotated[Path, typer.Argument(help="Run folder, or a folder of runs (the newest is taken).")] = Path(
+        "results"
+    ),
     kv: Annotated[str | None, typer.Option("--kv", help="Only this setting.")] = None,
     palette: Annotated[str, typer.Option("--palette", help="cividis or classic.")] = "cividis",
     as_json: Json = False,

@@ -1,4 +1,4 @@
-"""``KVConfig``: what is asked of the KV cache, in an engine's-neutral words; presets are one file each beside this one."""
+"""``KVConfig``: what is asked of the KV cache, in words of no engine; presets are one file each beside this one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class KVConfig:
         name: label in tables and rows, for instance ``int8`` or ``streaming(sinks=4,window=512)``.
         k_dtype, v_dtype: stored element type of keys and values; ``auto`` leaves it to the engine.
         granularity: what shares one scale: ``none``, ``tensor``, ``token_head`` (one per token and head),
-            ``group_token`` (groups along head_dim, per token), ``kivi`` (keys per channel along tokens, values per token).
+            ``group_token`` (groups along head_dim, per token), ``kivi`` (keys per channel along tokens, values
+            per token).
         group_size: elements per group; must divide head_dim (per token) or the residual (per channel).
         symmetric: scale only (True) or scale and zero point (False).
         scales: ``dynamic`` (from the data), ``checkpoint``, ``unit`` (1.0).

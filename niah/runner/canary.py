@@ -30,7 +30,7 @@ class CanaryResult:
     correct: int
     asked: int
     why: str
-    right: tuple[bool, ...] = ()
+    right: tuple[bool | None, ...] = ()
     logprob: float | None = None
     answers: tuple[str, ...] = ()
 
@@ -71,29 +71,30 @@ async def run_canary(session: Session, prompts: Sequence[Prompt], reference: Can
     answers = tuple(reply.text if isinstance(reply, Answer) else f"[{reply.kind}]" for reply in replies)
     logprobs = [r.logprob for r in replies if isinstance(r, Answer) and r.logprob is not None]
     mean = sum(logprobs) / len(logprobs) if logprobs else None
-    state, why = judge(right, reference.right if reference else None, [r for r in replies if not isinstance(r, Answer)])
-    return CanaryResult(state, sum(right), len(right), why, right, mean, answers)
+    state, why = judge(right, reference.right if reference else None)
+    return CanaryResult(state, sum(map(bool, right)), len(right), why, right, mean, answers)
 
 
-def _is_right(prompt: Prompt, reply: Reply) -> bool:
+def _is_right(prompt: Prompt, reply: Reply) -> bool | None:
     if not isinstance(reply, Answer):
-        return False
+        return None
     return bool(registry.load("scoring", prompt.case.scorer).score(reply.text, prompt.case).correct)
 
 
-def judge(right: Sequence[bool], reference: Sequence[bool] | None, failures: Sequence[Any]) -> tuple[str, str]:
-    """State and reason from which canaries were right."""
-    asked, correct = len(right), sum(right)
-    if failures:
-        return "broken", f"{len(failures)} of {asked} canaries failed: {failures[0].kind}: {failures[0].message}"
+def judge(right: Sequence[bool | None], reference: Sequence[bool | None] | None) -> tuple[str, str]:
+    """State and reason from which canaries were right; None marks one that failed and says nothing."""
+    asked = [i for i, ok in enumerate(right) if ok is not None]
+    correct = sum(bool(right[i]) for i in asked)
+    if not asked:
+        return "broken", f"all {len(right)} canaries failed"
     if reference is None:
-        if correct >= TRUST_SHARE * asked:
-            return "passed", f"{correct} of {asked} canaries right"
-        return "inconclusive", f"{correct} of {asked} canaries right and no reference to compare with"
-    known = [i for i, ok in enumerate(reference) if ok]
-    if len(known) < TRUST_SHARE * asked:
-        return "inconclusive", f"the reference itself answers only {len(known)} of {asked} canaries"
-    kept = sum(right[i] for i in known)
+        if correct >= TRUST_SHARE * len(asked):
+            return "passed", f"{correct} of {len(asked)} canaries right"
+        return "inconclusive", f"{correct} of {len(asked)} canaries right and no reference to compare with"
+    known = [i for i in asked if reference[i]]
+    if len(known) < TRUST_SHARE * len(right):
+        return "inconclusive", f"the reference itself answers only {sum(map(bool, reference))} of {len(right)} canaries"
+    kept = sum(bool(right[i]) for i in known)
     if kept < SURVIVE_SHARE * len(known):
         return "broken", f"{kept} of the {len(known)} canaries that the reference answers"
     return "passed", f"{kept} of the {len(known)} canaries that the reference answers"

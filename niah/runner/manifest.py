@@ -14,6 +14,8 @@ from niah.runner.host import hardware, versions
 from niah.runner.plan import Plan
 from niah.store.folder import RunFolder
 
+QUESTIONS_KEPT = 2_000
+
 
 class Manifest:
     """The manifest of a run in progress; settings that were measured before keep what was recorded of them."""
@@ -46,8 +48,9 @@ class Manifest:
         self._data["settings"][kv]["effective"] = values
         self._save()
 
-    def has_canary(self, kv: str) -> bool:
-        return bool(self._data["settings"][kv].get("canary"))
+    def passed_canary(self, kv: str) -> bool:
+        """Whether an earlier run of this folder settled it; a broken or unclear canary is asked again."""
+        return bool(self._data["settings"][kv].get("canary", {}).get("passed"))
 
     def canary(self, kv: str, result: CanaryResult) -> None:
         self._data["settings"][kv]["canary"] = result.to_json()
@@ -114,7 +117,19 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
         },
         "hardware": hardware(),
         "versions": {"niah": version, **versions()},
+        "questions": _questions(plan),
         "plan": {"cells": plan.cell_count, "tokens_unique": plan.tokens_unique, "tokens_naive": plan.tokens_naive},
+    }
+
+
+def _questions(plan: Plan) -> dict[str, str]:
+    """Question of each pair, for the report's drawer; left out of very large runs, where ``niah cell`` shows it."""
+    if plan.cells_per_setting > QUESTIONS_KEPT:
+        return {}
+    return {
+        plan.ids(plan.kvs[0], group, case).pair: case.question
+        for group in plan.groups
+        for case in plan.workshop.cases(group)
     }
 
 

@@ -13,9 +13,7 @@ from niah.store.schema import Row
 from niah.types import Answer, OutcomeKind, Prompt, Reply
 
 
-def make_row(
-    plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply, ids: Ids, attempt: int
-) -> Row:
+def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply, ids: Ids, attempt: int) -> Row:
     """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``."""
     common: dict[str, Any] = {
         "cell_id": ids.cell,

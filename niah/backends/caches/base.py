@@ -8,8 +8,6 @@ from typing import Any, Protocol
 import torch
 from transformers.cache_utils import CacheLayerMixin
 
-from niah.kv.base import KVConfig
-
 # slots by which a layer grows when nobody has reserved room: a few large steps copy less than many small ones
 GROWTH_SLOTS = 512
 
@@ -19,8 +17,12 @@ class Codec(Protocol):
 
     ``encode`` takes ``[batch, kv_heads, tokens, head_dim]`` and returns the stored parts (payload, scales, …), each
     ``[batch, kv_heads, tokens, *]``. ``decode`` is given views of the parts, sliced along tokens, and returns what
-    attention reads in the dtype asked for. Nothing but the parts is kept.
+    attention reads in the dtype asked for. Nothing but the parts is kept. ``element`` names the stored type as
+    ``KVConfig`` does.
     """
+
+    @property
+    def element(self) -> str: ...
 
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]: ...
 
@@ -188,15 +190,10 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
                 found[storage.data_ptr()] = storage.nbytes()
         return found
 
-    def stored_dtypes(self) -> tuple[str, str]:
-        """Element types really in storage, for the record of settings in force."""
-        names = [str(side.buffers[0].dtype).removeprefix("torch.") if side.buffers else "" for side in self._sides]
-        return names[0], names[1]
-
-
-def check_group(kv: KVConfig, head_dim: int) -> int:
-    """The group size of a setting, which must divide the head size."""
-    group = kv.group_size or head_dim
-    if head_dim % group:
-        raise ValueError(f"group size {group} does not divide the head size {head_dim}")
-    return group
+    def in_force(self) -> dict[str, str]:
+        """What is really in storage: element types, and the tensor types that hold them."""
+        found: dict[str, str] = {}
+        for name, side in zip("kv", self._sides, strict=True):
+            parts = "+".join(str(buffer.dtype).removeprefix("torch.") for buffer in side.buffers)
+            found |= {f"kv.{name}_dtype": side.codec.element, f"kv.{name}_storage": parts}
+        return found

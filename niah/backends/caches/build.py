@@ -1,4 +1,4 @@
-"""From a ``KVConfig`` and a model's shape to a transformers cache: the file of this folder that stores the type is found by it."""
+"""From a ``KVConfig`` and a model's shape to a transformers cache; which file stores a type is found by the type."""
 
 from __future__ import annotations
 

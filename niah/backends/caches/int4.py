@@ -19,6 +19,8 @@ MIN_SCALE = 6.104e-5
 class Int4Group:
     """Parts: uint8 payload ``[…, head_dim / 2]``, fp16 scales and fp16 minima ``[…, head_dim / group]``."""
 
+    element = "int4"
+
     def __init__(self, group_size: int) -> None:
         self.group_size = group_size
 

@@ -17,6 +17,8 @@ MIN_SCALE = 1e-6
 class Int8TokenHead:
     """Parts: int8 payload ``[…, head_dim]`` and fp32 scale ``[…, 1]``."""
 
+    element = "int8"
+
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
         values = states.float()
         scale = (values.abs().amax(dim=-1, keepdim=True) / 127.0).clamp_min(MIN_SCALE)

@@ -15,6 +15,7 @@ class Plain:
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
+        self.element = next(name for name, known in DTYPES.items() if known == dtype)
 
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (states.to(self.dtype),)

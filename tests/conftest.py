@@ -1,0 +1,45 @@
+"""Fixtures for all tests: no network, few threads, and the embedded model converted once."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+for _name in [n for n in os.environ if n.startswith("NIAH_") and n != "NIAH_CACHE"]:
+    del os.environ[_name]
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that leaves this machine is wrong: it fails, instead of hanging or depending on the weather."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else None
+        if host is not None and host != "localhost" and not ipaddress.ip_address(str(host)).is_loopback:
+            raise OSError(f"tests may not connect to {host}")
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder() -> Path:
+    """SmolLM2-135M as a converted folder; the conversion is part of what is tested."""
+    from niah.backends._gguf import converted_folder
+
+    return converted_folder("smollm2")
+
+
+@pytest.fixture
+def niah(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """The command ``niah`` in this process."""
+    from tests.command import Command
+
+    return Command(monkeypatch, capsys)
