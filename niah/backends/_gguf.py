@@ -56,6 +56,8 @@ def _parsed_once() -> Iterator[None]:
 
 
 def _convert(gguf_file: Path, target: Path) -> None:
+    # read when tqdm is first imported: the one bar that transformers' own switch does not reach
+    os.environ.setdefault("TQDM_DISABLE", "1")
     try:
         import gguf  # noqa: F401 - asked for here so that its absence is one sentence
     except ImportError as err:

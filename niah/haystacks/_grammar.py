@@ -18,6 +18,7 @@ _INLINE = re.compile(r"\[([^\[\]]*)\]")
 _VERB = re.compile(r"\*?([a-z-]+)(.*)", re.DOTALL)
 _VOWEL_SOUND = re.compile(r"(?!(?:one|once|uni|use|usu|ewe|eu))(?:[aeiou]|hour|honest|heir)", re.IGNORECASE)
 _ARTICLE = re.compile(r"@ (?=(\w[\w-]*))")
+_LETTER = re.compile(r"[^\W\d_]")
 _PRONOUN_WORDS = re.compile(r"\b(I|you|we|they|nobody|somebody|everybody|whoever|children)\b")
 
 
@@ -258,10 +259,7 @@ def _capital(text: str) -> str:
     if text.startswith("@ "):
         word = text[2:]
         return ("An " if _VOWEL_SOUND.match(word) else "A ") + word
-    for i, character in enumerate(text):
-        if character.isalpha():
-            return text[:i] + character.upper() + text[i + 1 :]
-    return text
+    return _LETTER.sub(lambda m: m[0].upper(), text, count=1)
 
 
 def finish(text: str) -> str:

@@ -119,6 +119,7 @@ VERBS: Mapping[str, str] = {
     "shine": "glow gleam glitter shine flicker glimmer sparkle smoulder burn twinkle shimmer",
     "crowd_act": """grumble laugh whisper quarrel argue gossip cheer complain chatter stare murmur bargain joke
         disagree wait""",
+    "roam": "trot hurry limp stroll wander creep run trudge amble saunter scramble plod dash scurry prowl",
     "dog_act": "bark growl whine yawn howl sneeze snore pant stretch scratch sulk snarl whimper wag",
     "cook": """boil simmer bake roast fry stew steam toast smoke pickle salt baste stir season garnish carve
         serve""",

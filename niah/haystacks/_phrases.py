@@ -321,8 +321,8 @@ RULES: Mapping[str, str] = {
         yarn|{a} {drybox} of {hardware}|{a} {pot} of {preserve}|{small} {drybox.pl} of {root.pl}""",
     "goods_list": """
         {qty_goods}, {qty_goods} and {qty_goods}|{qty_goods} and {qty_goods}|{qty_goods}, {qty_goods}, {qty_goods}
-        and {thing_a}|{qty_goods}, {qty_goods}, and, [under a cloth|at the bottom|wrapped in {cloth}|to be on the
-        safe side], {thing_a}|{qty_goods}, {qty_goods}, {small} {vessel.pl} of {drink}, {qty_goods} and
+        and {thing_a}|{qty_goods}, {qty_goods}, and, [under a cloth|at the bottom|wrapped in {cloth}|last of all],
+        {thing_a}|{qty_goods}, {qty_goods}, {small} {vessel.pl} of {drink}, {qty_goods} and
         {treasure_a}""",
     "where": """
         behind the {building}|beside the {mark}|by the {land_adj} {land}|under the {tree.pl}|near the
@@ -367,8 +367,8 @@ RULES: Mapping[str, str] = {
         the {fabric} of the {building} had {spoil.en}|there was {a} {trouble} over the {matter}|the {grain} had
         {harvest_state}|{group} had {chore.en} badly|the {river} was {flow_adj}|nobody had {chore.en}|the
         {stock.pl} had got into the {crop.pl}|{a} {wild} had been at the {fowl.pl}|the {weather_thing} had come
-        early|{folk_a} wanted {price} for {thing_a}|the {office} would not hear of it|there was no {stuff} left in
-        the {room}|{a} {stock} had {beast_fate}|the {drybox} of {dry} was empty|the {crossing} was shut|every
+        early|{folk_a} wanted {price} for {thing_a}|the {office} would not hear of it|the {stuff} in the {room}
+        had run out|{a} {stock} had {beast_fate}|the {drybox} of {dry} was empty|the {crossing} was shut|every
         {vehicle} was out|the {dish} was {taste} again|it was the week of the {event}|the {mount} had
         {beast_fate}|the {root.pl} had {harvest_state}|the {stuff} from {far} had not come""",
     "harvest_state": """
@@ -405,7 +405,8 @@ RULES: Mapping[str, str] = {
     "comment": """
         which {adv_often} helps|or so {folk_a} maintained|whatever {folk_a} [might say|had heard|thought of
         it]|which [was thought|many called|some found|they all found] {opinion_adj}|and not before time|as
-        {adv_often} happens in {month}|to the {mood} of {folk_a}|much to the {mood} of {group}|and {group} were
+        [often|usually|sometimes] happens in {month}|to the {mood} of {folk_a}|much to the {mood} of {group}|and
+        {group} were
         {mood_adj}|as though [nothing had happened|it were {month_any}|nobody had noticed|that settled it]|which
         surprised [nobody but|not even|only] {folk_a}|and {folk_a} [said as much|grumbled about it|told the story]
         at {inn}|though {folk_a} called it {opinion_adj}|which made {group} {mood_adj}""",
@@ -422,7 +423,7 @@ RULES: Mapping[str, str] = {
         shall {errand} before the {event}|I {adv_often} {chore} after {meal}""",
     "question": """
         who {chore.d} last|where is the {metal} {handtool}|what is {a} {stock} worth in {month}|did you ever
-        {haul}|how many {drybox.pl} of {dry} are left|why must we always {chore}|have you {chore.en} yet|is there
+        {haul}|how many {drybox.pl} of {dry} are left|why must we always {chore}|have you {chore.en} yet|have we
         any {stuff} in the {room}|whose {stock} is that {where}|what does the {office} want with {thing_a}|would
         you take {price} for it|who told you that {gossip}|what did you pay for the {clothes}|shall I {chore} or
         {chore}|is it true that {gossip}|do you call that {thing_a}|when did the {bird.pl} leave|what if the

@@ -22,8 +22,8 @@ DAILY: Mapping[str, tuple[str, ...]] = {
         it was {opinion_adj} work, and {A} {fuss.d} over it
         {B} came in {when_soft}, {gesture.d}, and asked for {thing_a}
         {A.kin} {chore.d} meanwhile, {adv}
-        the {handtool} was {worn_hard}, the {stuff} had run out, and the {folk} who was to help had [gone|set \
-            off|been sent] to {errand}
+        the {handtool} was {worn_hard}, the {stuff} had run out, and the {folk} who [was to help|had promised to \
+            come|held the ladder] had [gone|set off|been sent] to {errand}
         [nobody|no one|not a soul] in {P} could {task} as {adv} as {A}, {comment}
         """,
         """
@@ -206,8 +206,8 @@ DAILY: Mapping[str, tuple[str, ...]] = {
         towards {hour} {A} {gesture.d} and went to bed
         {A} decided to {errand} [in the morning|the next day|before the {event}], or at least to {chore}
         {A} wrote it down in {reading_matter_a} and felt {mood_adj}
-        the candle went out, and {A} listened to the {wet_weather} on the {opening}
-        in the morning {A.he} had forgotten all but the {sound}
+        [the candle went out|the fire sank|the clock stopped], and {A} listened to the {wet_weather} on the {opening}
+        [in the morning|at daybreak|by {meal}] {A.he} had forgotten all but the {sound}
         """,
     ),
     "inn": (
@@ -281,7 +281,7 @@ DAILY: Mapping[str, tuple[str, ...]] = {
         {B} liked {A.him} none the less, for {cause}
         that {season} {A.he} [began|started] to {pastime}, {comment}
         [nobody|no one|not a soul] could say whether it was {virtue} or {fault}
-        if {A.he} had {a} wish left, it was to {haul} before {A.he} died
+        if {A.he} had [a wish left|any ambition|one hope], it was to {haul} before {A.he} died
         on {A.his} birthday {group} brought {A.him} {qty_goods}
         {folk_a} once asked {A.him} why, and {A.he} {gesture.d}
         that was {A}, and whoever wanted to {errand} had to reckon with it
@@ -293,7 +293,8 @@ DAILY: Mapping[str, tuple[str, ...]] = {
             at the other
         there were {count} houses in {P}, {small} of them empty, and {a} {worn} {building} {where}
         the road from {P} to {Q} went past {a} {land_adj} {land} and through the {tree.pl}
-        [nobody|no one|not a soul] knew who had built the {building} at {P}, or why its {opening} was {color}
+        [nobody|no one|not a soul] knew who had [built|paid for|named|thought of] the {building} at {P}, or why \
+            its {opening} was {color}
         """,
         """
         in {month} the {land} was {land_adj} and smelled of {smell}
@@ -358,7 +359,7 @@ FILLERS: Mapping[str, str] = {
         {nature}
         somewhere {where} {small} {bird.pl} {bird_sound.d}
         {a} {size_small} {insect} walked across the {pot}
-        {a} {coat} {dog} {motion.d} past, {mood_adj}, with {a} {footwear} in its mouth
+        {a} {coat} {dog} {roam.d} past, {mood_adj}, with {a} {footwear} in its mouth
         from the {land} came the {sound_adj} {sound} of {a} {machine}
         there was {a} {sky_n} over the {land}, {comment}
         the {opening.pl} of the {building} {shine.d}, and {bird.pl} {bird_act.d} {where}""",
@@ -382,7 +383,7 @@ FILLERS: Mapping[str, str] = {
         {A} {kind_act.d} {B.him}
         the {metal} {ornament} {shine.d} in the {room}
         {B} {kind_act.d} {A.him}, {comment}
-        {animal_a} {motion.d} {whither}
+        {animal_a} {roam.d} {whither}
         {A} said nothing about the {trouble}""",
     "fill_react": """
         {B} {fuss.d}

@@ -54,7 +54,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         {A} threw down {a} {kitchenware} and {motion.d} {whither}
         {B} {fuss.d}, {gesture.d}, and called {A.him} {a} {temper} {animal}
         {group} came out to listen, {manner_plain}, and {folk_a} took bets in {coin}
-        one word led to another, and {a} {pot} went through the {opening}
+        [one word led to another|they shouted until {hour}|neither would give way], and {a} {pot} went through \
+            the {opening}
         both were {mood_adj}, both were {temper}, and neither had {chore.en} that day
         """,
         """
@@ -139,8 +140,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         """,
         """
         {B} took {price} and {thing_a} for {B.his} trouble, {comment}
-        {A} hung {a} {metal} bell on it, [so that it should not happen again|just in case|which could \
-            be heard as far as the {land}]
+        {A} hung {a} {metal} bell on it, [so that it should not happen again|just in case|which could be heard \
+            as far as the {land}]
         from then on {O.the} slept in the {room}, {comment}
         {A} mended the {opening} with {small} nails and a length of {textile}
         {A} gave it {grain} and {a} talking-to, {manner}
@@ -164,7 +165,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
             wedged {where}
         {B} held the {handtool} and {A} {mend.d} the {fabric}, {manner_plain}
         under the {fabric} they found {treasure_a}, {a} {worn_cloth} {footwear} and the nest of {a} {wild}
-        without {hardware} [nothing|little|no more] could be done, and there was [none nearer than|not one to be \
+        without {hardware} [nothing|little|no more] [could be done|was possible|got done], and there was [none \
+            nearer than|not one to be \
             had this side of|nothing of the kind short of] {Q}
         {A} measured everything {count} times with {a} length of {textile}, {fuss.d}, and measured it again
         {A} [crawled|climbed|squeezed] under it with {a} [lantern|candle|{handtool}] and came out covered with \
@@ -186,7 +188,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         "I would have used {metal}," {B.said} {adv_say}
         """,
         """
-        by {hour} [half|a third|most|a little] of the work was done, and it was {weather_ing}
+        by {hour} [half|a third|most|a little] of the [work|job|{fabric}] was done, and it was {weather_ing}
         they covered it with {cloth} and [went|walked|repaired|ran] to {inn}
         the work took {count} days and {small} {drybox.pl} of {dry}
         {when_soft} {A} drove in the last nail, {manner}
@@ -289,7 +291,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         """,
         """
         after {count} days the guest left {whither}, {comment}
-        when the guest had gone {A} found that {a} {treasure} had gone too
+        [when the guest had gone|that evening|at the next washing day] {A} found that {a} {treasure} had gone too
         {A} waved from the {opening} and then {chore.d}
         [nobody|no one|not even {a} {dog}] slept in that bed [again|any more] before {month_any}
         """,
@@ -386,7 +388,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         {A} wagered {price} {when_start} that no one could {chore} before {hour}
         at {inn} {A} and {B} laid a wager about {a} {coat} {mount}
         {when_start}, {B} bet {thing_a} that {A} could not {task} with one hand
-        [the whole street knew of|nobody had wanted|it was {folk_a} who began] the wager between {A} and {B}
+        [the whole street knew of|nobody had wanted|it was {folk_a} who began|{group} had wished for|{cause}, \
+            and so began] the wager between {A} and {B}
         """,
         """
         {group} came to watch, with {dish.pl} and {a} {instrument}
@@ -399,12 +402,12 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         """
         "{count} {coin} on the {temper} one!" cried {a} {folk}
         "that was not in the terms," {B.said} {adv_say}
-        "{C question}?" {A.asked}, out of breath
-        "I could have won," {A.said}, "but for [the|this|all that] {weather_thing}"
+        "{C question}?" {A.asked}, [out of breath|from the ground|limping]
+        "I [could have won|was ahead|ran well enough]," {A.said}, "but for [the|this|all that] {weather_thing}"
         """,
         """
         {B} won {price}, and spent it on {drink} for {group}
-        it was declared {a} draw, {comment}
+        it was [declared|called|put down as] {a} draw, {comment}
         {A} had to {chore} for {count} days [in front of everyone|by way of payment|as agreed]
         neither of them could {task} for {count} days after it
         """,
@@ -427,7 +430,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         "{C short}," said the lady from {far}
         "who feeds {a} {stock} on {dry}?" {B.asked}
         "they gave first place to {folk_a}," {A.said}, "who cannot {chore}"
-        "look at the {leaf_color} ones," {A.said}, "and then tell me that {talk_past}"
+        "look at the {leaf_color} ones," {A.said}, "and [then tell me|do not say|never let them say] that {talk_past}"
         """,
         """
         {A} came {ord}, and hung the [ribbon|card|certificate] in the {room}
@@ -461,7 +464,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
         """
         by {hour} [they were in the skep|it was done|all was quiet], and {A} had {count} stings and {a} swollen {body}
         they gave {small} {pot.pl} of [dark|pale|thin|good] honey that {season}, {comment}
-        the [swarm|cloud|whole cluster] rose, [hummed|circled|divided], and went off {whither}
+        the [swarm|cloud|whole cluster] rose, [hummed|circled|divided], and [went off|sailed away|was gone] {whither}
         {B} stayed in the {room} until {month_any}, or so it was told
         """,
     ),

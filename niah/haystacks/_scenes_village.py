@@ -27,7 +27,7 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         "say what you like," {A.said}, "but {talk}"
         """,
         """
-        {A} [did not believe a word of it|believed about half|shook a doubtful head], and \
+        {A} [did not believe it|believed about half|shook a doubtful head|laughed aloud], and \
             [repeated|told|whispered] it {when_soft} to {folk_a}
         {A} [thought|called|found] it {fact_adj}, {comment}
         the person [most concerned|in question|of whom they spoke] was {chore.ing} [all the while|meanwhile] and \
@@ -54,7 +54,7 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         the tale had begun at {far}, with {a} {fowl}, {folk_a} and too much {drink}
         {folk_a} had said {count}, {folk_a} had heard {count} hundred, and so it had grown
         {B} had indeed {haul.en}, but in another village and {count} years before
-        "{C talk}," {B.said}, "and I will say so to the {office}"
+        "{C talk}," {B.said}, "and I will [say so to|tell|swear it before] the {office}"
         """,
         """
         {A} bought {B.him} {a} {vessel} of {drink} and let the matter rest
@@ -196,7 +196,7 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         """,
         """
         "{C talk}," {B.said}, stamping on it
-        {A} walked over it every evening with {A.kin}, {comment}
+        {A} walked over it [every evening|on {event} days|at {hour}] with {A.kin}, {comment}
         it {sound_verb.d} when {a} {conveyance} went across, but it held
         the {folk.pl} from {far} [asked at once for one like it|came to measure it|wanted the plans]
         the {mount.pl} would not cross it before {month_any}
@@ -217,7 +217,7 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         {A} suspected {folk_a}, then {folk_a}, and towards evening even {B.him}
         the {office}{v_he} [looked|glanced|stared|peered] at the {opening}, {gesture.d}, and asked who had \
             {chore.en} last
-        there was {dry} on the [floor|sill|stairs] and the [print|mark] of {a} {footwear} by the {opening}
+        they found {dry} on the [floor|sill|stairs] and the [print|mark] of {a} {footwear} by the {opening}
         {B} had seen {folk_a} {motion.ing} {whither} with something under {a} {garment}
         {A} asked {where}, asked {where}, and looked into every {storage} in {P}
         {B} had {adv_often} warned {A.him} about {opening.pl} and {folk.pl}
@@ -258,7 +258,7 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         the {office} was {mood_adj}, having arrested {folk_a} for it
         {A} put {O.the} back, {manner}, and said that {talk_past}
         {A} asked {price} for the fright and was given {qty_goods}
-        {B} {fuss.d}, since it was what {B.he} had said all along
+        {B} {fuss.d}, since it was what {B.he} had [said all along|guessed|told {folk_a}]
         "it only wanted looking for," {A.said}, and {chore.d}
         """,
     ),
@@ -333,7 +333,8 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         "{C short}," {B.said}, up to the {water_depth} in water
         "save the {drybox.pl}," {A.said}, "and let the {woodware.pl} go"
         "{C question}?" {A.asked}
-        "I have [not seen the like|not been so wet|never laughed so little] since {folk_a} {haul.d}," {B.said}
+        "I have [not seen the like|not been so wet|never laughed so little|not lost so much|not rowed so far|had \
+            no such {mood}] since {folk_a} {haul.d}," {B.said}
         """,
         """
         at {hour} it [began|started] to fall, and left {filler_stuff}, {fish.pl} and {thing_a} {where}
@@ -375,19 +376,20 @@ VILLAGE: Mapping[str, tuple[str, ...]] = {
         on top was {reading_matter_a}; below it {keepsakes}
         {A} took out {clothes_a}, {treasure_a}, {small} {garment.pl} and {a} dried {fish}
         at the very bottom, under {a} {cloth} {garment}, was {a} {metal} {treasure}
-        everything smelled of {smell}, and {small} {insect.pl} {motion.d} {whither}
+        everything smelled of {smell}, and {small} {insect.pl} {roam.d} {whither}
         """,
         """
         "{C question}?" {B.asked}, holding up {a} {garment}
         "that was my {kin_any}'s," {A.said} {adv_say}, "who {haul.d}"
         {B} offered {price} for {O.the}, and {price} without the {insect.pl}
-        there were initials on the {treasure}, but neither could read them
+        there were initials on the {treasure}, but [neither could read them|they told nobody anything|the rest \
+            was worn away]
         """,
         """
         {A} kept the {treasure}, gave {B.him} the {garment}, and burned the rest {where}
         {when_soft} {A} wondered who had {chore.en} with {a} {handtool} like that
         {O.the} stands {where} to this day, full of {linens.pl}
-        nothing in it was worth {price}, {comment}
+        [nothing in it|not one of the things|hardly any of it] was worth {price}, {comment}
         """,
     ),
     "stranger": (

@@ -53,8 +53,8 @@ SEASON_RULES: Mapping[str, str] = {
         ice stood in the {vessel.pl}, even in the {room}
         snow had fallen on the {building}, and the {street} was {sky_cold} and quiet
         the {river} [smoked|lay still|steamed|cracked] in the frost, and {bird.pl} sat in rows on the {perch}
-        {sky_cold} nights followed {sky_cold} days, and [nobody|few|hardly anyone] went farther than the
-        {building}""",
+        {sky_cold} nights followed {sky_cold} days, and [nobody|few|hardly anyone] went farther than the \
+            {building}""",
     "weather_hot": """
         the {way} burned through one's {footwear.pl}, and {wild.pl} lay panting {where}
         even at {hour} the {building} [gave back the heat|was like an oven|shimmered]
@@ -62,11 +62,11 @@ SEASON_RULES: Mapping[str, str] = {
         {folk_a} went about in {a} wet {headgear}, and {stock.pl} would not leave the {water}
         it was too {sky_hot} to {chore}, and {group} sat {where}
         the {sky_hot} air above the {land} trembled, and the {crop.pl} wilted
-        the {drink} was warm, [the butter melted|the milk turned|the bread grew a beard], and the {stock.pl} stood
-        in the {water}
+        the {drink} was warm, [the butter melted|the milk turned|the bread grew a beard], and the {stock.pl} stood \
+            in the {water}
         thunder muttered beyond {far}, but the {sky_hot} weather held
-        the {river} had [shrunk|sunk|dwindled] [until|till] [one|children|even the {fowl.pl}] could cross it by
-        the {building} in {footwear.pl}""",
+        the {river} had [shrunk|sunk|dwindled] [until|till] [one|children|even the {fowl.pl}] could cross it by \
+            the {building} in {footwear.pl}""",
     "weather_wild": """
         the {river} had [waves|foam|branches] on it, and the {tree.pl} [roared|groaned|bent|creaked]
         {a} {headgear} went by [in the air|overhead|at great speed], [followed|chased|watched] by {folk_a}
@@ -170,8 +170,9 @@ JOINING_RULES: Mapping[str, str] = {
     "talk_past": """
         {cause}|{gossip}|{cause}|{gossip}|{a} {temper} {folk} could {chore} better than {a} {temper} one|{virtue}
         was worth more than {a} {fine} {thing}|{group} had {mischief.en} {where}|the {land} would be {land_adj} by
-        {month_any}|there would be {weather_thing} and more {weather_thing}|{price} was too much for
-        {thing_a}|{folk_a} would never {errand}|the {beast.pl} knew more than the {office}|[nobody|no one|not a
+        {month_any}|there would be {weather_thing} and more {weather_thing}|{price} was [too much|too little|a \
+            strange price] for {thing_a}|{folk_a} would never {errand}|the {beast.pl} knew more than the \
+            {office}|[nobody|no one|not a
         soul] could {chore} and
         {pastime} at once""",
 }

@@ -42,10 +42,10 @@ TOPICS: Mapping[str, Topic] = {
     "price": Topic(
         "stuff",
         """
-        "{price} for {a} {drybox} of {T}!" {A.said}. "At {far} it is half that"
+        "{price} for {a} {drybox} of {T}!" {A.said}. "At {far} it is [half that|cheaper|given away|better]"
         "what are they asking for {T} at {Q}?" {A.asked}
         "I paid {price} for {T}," {A.said}, "and it was full of {insect.pl}"
-        "there is no {T} to be had before the {event}," {A.said}
+        "no {T} can be had before the {event}," {A.said}
         """,
         """
         "do without {T}, then," {B.said}. "We did, in my {kin_any}'s time"
@@ -55,17 +55,17 @@ TOPICS: Mapping[str, Topic] = {
         """,
         """
         {A} reckoned it up on {A.his} fingers and {fuss.d}
-        "then it will have to be {stuff}," {A.said}
+        "[then it will have to be|then I shall make do with|let it be] {stuff}," {A.said}
         between them they had {price}, {comment}
         """,
     ),
     "stock": Topic(
         "stock",
         """
-        "that {T} of yours has been in my {root.pl}," {A.said}
+        "that {T} of yours [has been in|has trampled|was seen in] my {root.pl}," {A.said}
         "would you sell the {coat} {T}?" {A.asked}
         "my {T} eats nothing but {herbplant}s," {A.said}, "and looks {mood_adj}"
-        "I have been offered {price} for the {T}," {A.said} {adv_say}
+        "I [have been offered|was offered|could get|paid] {price} for the {T}," {A.said} {adv_say}
         """,
         """
         "{a} {T} goes where it likes," {B.said}
@@ -136,7 +136,7 @@ TOPICS: Mapping[str, Topic] = {
         """
         "what do you put in {a} {T}?" {A.asked}
         "there is {T} at {inn}," {A.said}, "with {herb}"
-        "that was {a} {taste} {T}," {A.said}, "if you will forgive me"
+        "that was {a} {taste} {T}," {A.said}, "[if you will forgive me|to be honest|and you know it|I must say]"
         "[nobody|no one|not a soul] makes {a} {T} like {folk_a}," {A.said}
         """,
         """
@@ -146,7 +146,7 @@ TOPICS: Mapping[str, Topic] = {
         "you should taste the {T} at {far}," {B.said} {adv_say}
         """,
         """
-        "next time I shall boil {root.pl}," {A.said}
+        "[next time|from now on|after this] I shall boil {root.pl}," {A.said}
         {A} wrote it down in {reading_matter_a}
         the {dog} had the rest of the {T} {when_soft}
         """,
@@ -161,13 +161,14 @@ TOPICS: Mapping[str, Topic] = {
         """,
         """
         "nail {a} plank of {wood} across it," {B.said}
-        "it was {worn_hard} in my {kin_any}'s time," {B.said}, "and here it is still"
+        "it was {worn_hard} in my {kin_any}'s time," {B.said}, "and [here it is still|it has not moved|nobody \
+            died of it]"
         "I shall look at the {T} after {meal}," {B.said}
         "the {T} is the {office}'s affair," {B.said}, and {gesture.d}
         """,
         """
         {A} put {a} {pot} under it and [said no more|hoped|changed the subject]
-        "it has waited {count} years," {A.said}; "it can wait till {month_any}"
+        "it has [waited|held|looked like that for] {count} years," {A.said}; "it can wait till {month_any}"
         {when_soft} the {T} {spoil.d}
         """,
     ),
@@ -175,7 +176,7 @@ TOPICS: Mapping[str, Topic] = {
         "event",
         """
         "are you going to the {T}?" {A.asked}
-        "I have [nothing|nothing fit|not a thing] to wear for the {T}," {A.said}
+        "I [have nothing|have nothing fit|need {clothes_a}|am too {mood_adj}] to wear for the {T}," {A.said}
         "last [time|year|{month_any}] there was [a quarrel|a scene|trouble] at the {T}," {A.said}, "about {matter}"
         "the {T} at {Q} was {degree} dull," {A.said} {adv_say}
         "will there be {drink} at the {T}?" {A.asked}
@@ -206,7 +207,7 @@ TOPICS: Mapping[str, Topic] = {
         """,
         """
         "every {T} is {temper}," {B.said}, "and mine is {temper} besides"
-        "my {T} and I have not spoken since {past_month}," {B.said}
+        "my {T} and I have not [spoken|met|shared {a} {dish}] since {past_month}," {B.said}
         "the {T} you mean has {haul.en}," {B.said}
         "leave my {T} out of it," {B.said}, and {gesture.d}
         "better {a} {temper} {T} than {a} {temper} {kin_any}," {B.said}

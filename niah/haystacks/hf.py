@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from niah.errors import ConfigError, MissingDependency, near
 from niah.haystacks import sentences
@@ -54,12 +54,12 @@ class HfDataset:
         self._rows = rows
         self._source = source
         self.revision = revision
-        self.column = _column(rows, source)
+        first_row, self._row_total = _survey(rows, source)
+        self.column = _column(_column_types(rows, first_row), source)
         identity = "\n".join(
             (f"hf 1/{sentences.VERSION}", source.name, source.config or "", source.split, self.column, revision)
         )
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
-        self._row_total = _row_total(rows, source)
 
     def segments(self, stream: int) -> Iterator[str]:
         """Sentences row by row, from a seeded row to the end and then from the first row to there."""
@@ -215,9 +215,8 @@ def _unreadable(source: Source, err: Exception) -> ConfigError:
     return ConfigError(f"haystack 'hf:{source.argument}' cannot be opened: {reason}. {advice}")
 
 
-def _column(rows: Any, source: Source) -> str:
+def _column(types: Mapping[str, bool], source: Source) -> str:
     """The asked column, else ``text``, else the first one with strings."""
-    types = _column_types(rows, source)
     if source.column is not None:
         if source.column not in types:
             raise ConfigError(
@@ -236,34 +235,38 @@ def _column(rows: Any, source: Source) -> str:
     raise ConfigError(f"haystack 'hf:{source.argument}': none of its columns holds text:{near('', types)}")
 
 
-def _column_types(rows: Any, source: Source) -> dict[str, bool]:
+def _column_types(rows: Any, first_row: Mapping[str, Any]) -> dict[str, bool]:
     """Whether each column holds strings, by the declared types or, without those, by the first row."""
     if rows.features:
         return {
             name: getattr(feature, "dtype", "") in ("string", "large_string") for name, feature in rows.features.items()
         }
+    return {name: isinstance(value, str) for name, value in first_row.items()}
+
+
+class _Survey(NamedTuple):
+    """The first row, and the number of rows where it is known."""
+
+    first_row: Mapping[str, Any]
+    row_total: int | None
+
+
+def _survey(rows: Any, source: Source) -> _Survey:
+    """Look at the rows: at all of them in local files, at the first one on the hub."""
+    first_row = None
+    count = 0
     with _reading(source):
-        first = next(iter(rows), None)
-    if first is None:
+        for row in rows:
+            first_row = first_row or row
+            count += 1
+            if not source.files:
+                break
+    if first_row is None:
         raise ConfigError(f"haystack 'hf:{source.argument}' has no rows; give another data set or split.")
-    return {name: isinstance(value, str) for name, value in first.items()}
-
-
-def _row_total(rows: Any, source: Source) -> int | None:
-    """Number of rows: counted for local files, as far as the hub says it otherwise."""
     if source.files:
-        return _count(rows, source)
-    splits = rows.info.splits or {}
-    found = splits.get(source.split)
-    return found.num_examples or None if found is not None else None
-
-
-def _count(rows: Iterable[Any], source: Source) -> int:
-    with _reading(source):
-        total = sum(1 for _ in rows)
-    if not total:
-        raise ConfigError(f"haystack 'hf:{source.argument}' has no rows; give another data set or split.")
-    return total
+        return _Survey(first_row, count)
+    split = (rows.info.splits or {}).get(source.split)
+    return _Survey(first_row, split.num_examples or None if split else None)
 
 
 PLUGIN = HaystackPlugin(

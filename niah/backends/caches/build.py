@@ -7,7 +7,7 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
-from transformers.cache_utils import Cache, DummyLayer
+from transformers import cache_utils
 
 from niah.backends.caches.base import CachePlugin, StoredLayer
 from niah.kv.base import KVConfig
@@ -32,15 +32,21 @@ def stored_dtypes() -> frozenset[str]:
     return frozenset(_plugins())
 
 
-def build_cache(kv: KVConfig, shape: ModelShape) -> Cache:
+def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
     """A cache of one ``StoredLayer`` per model layer, windows as the model has them."""
     plugins = _plugins()
-    layers: list[StoredLayer | DummyLayer] = []
+    layers: list[cache_utils.CacheLayerMixin] = []
     for layer in shape.layers:
         if layer.kind == "shared":
-            layers.append(DummyLayer())
+            layers += _nothing()
             continue
         window = min((w for w in (layer.window, kv.window) if w is not None), default=None)
         keys, values = plugins[kv.k_dtype].codec(kv, "k"), plugins[kv.v_dtype].codec(kv, "v")
         layers.append(StoredLayer(keys, values, window))
-    return Cache(layers=layers)
+    return cache_utils.Cache(layers=layers)
+
+
+def _nothing() -> list[cache_utils.CacheLayerMixin]:
+    """What stands for a layer that reads another's cache: releases before 5.19 have no entry for it, it comes last."""
+    dummy = getattr(cache_utils, "DummyLayer", None)
+    return [dummy()] if dummy is not None else []

@@ -1,0 +1,96 @@
+"""A model by alias, folder or hub id: tokenizer, template and shape, without loading weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from niah.backends._gguf import converted_folder, is_alias
+from niah.backends.base import ModelInfo
+from niah.errors import ConfigError, near
+from niah.kv.shape import ModelShape
+from niah.models import EMBEDDED, folder_revision
+from niah.tokens import FastTokenizer, Template
+
+
+def describe_model(model: str, *, template: str, trust_remote_code: bool, revision: str | None) -> ModelInfo:
+    """What a plan needs to know of a model.
+
+    Args:
+        template: ``auto`` (chat where the model has a template), ``chat`` or ``completion``.
+        revision: of a hub model; local folders have a digest instead.
+
+    Raises:
+        ConfigError: no such model, no fast tokenizer, or no such template.
+    """
+    source = _locate(model)
+    from transformers import AutoConfig, AutoTokenizer
+
+    local = Path(source).is_dir()
+    extra: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    if revision and not local:
+        extra["revision"] = revision
+    try:
+        config = AutoConfig.from_pretrained(source, **extra)
+        tokenizer = AutoTokenizer.from_pretrained(source, **extra)
+    except (OSError, ValueError, KeyError) as err:
+        raise _unreadable(model, local, err) from err
+    if not getattr(tokenizer, "is_fast", False):
+        raise ConfigError(
+            f"the tokenizer of {model!r} is not a fast one: exact lengths need offsets. Convert it first."
+        )
+    shape = ModelShape.from_config(config.to_dict(), name=model)
+    found = folder_revision(Path(source)) if local else str(getattr(config, "_commit_hash", "") or revision)
+    return ModelInfo(
+        name=model,
+        source=source,
+        revision=found,
+        tokenizer=FastTokenizer(tokenizer.backend_tokenizer, name=model),
+        template=_template(template, tokenizer, model),
+        shape=shape,
+        context_tokens=shape.context_tokens,
+        reference_kv=shape.native_dtype if shape.native_dtype in ("bf16", "fp16") else "bf16",
+    )
+
+
+def _locate(model: str) -> str:
+    """A folder or hub id for a model name; embedded models are converted at first use."""
+    if is_alias(model):
+        return str(converted_folder(model))
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ConfigError(f"the folder {model!r} has no config.json, so it is not a model: name the one that has.")
+        return str(path)
+    if path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
+        raise ConfigError(f"the model folder {model!r} does not exist.")
+    if "/" not in model:
+        raise ConfigError(
+            f"no model named {model!r}.{near(model, EMBEDDED)} A folder or a hub id such as org/name works too."
+        )
+    return model
+
+
+def _unreadable(model: str, local: bool, err: Exception) -> ConfigError:
+    reason = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
+    where = "the folder" if local else "the hub id (not in the local cache, and the hub did not answer)"
+    return ConfigError(f"cannot read the model {model!r}: {where} gave: {reason[:300]}")
+
+
+def _template(wanted: str, tokenizer: Any, model: str) -> Template:
+    has_chat = bool(getattr(tokenizer, "chat_template", None))
+    if wanted == "chat" and not has_chat:
+        raise ConfigError(f"the model {model!r} has no chat template. Use --set backend.template=completion.")
+    if wanted == "completion" or not has_chat:
+        with_start = tokenizer("x").input_ids
+        bare = tokenizer("x", add_special_tokens=False).input_ids
+        start = tokenizer.decode(with_start[: len(with_start) - len(bare)]) if len(with_start) > len(bare) else ""
+        return Template("completion", prefix=start, suffix="")
+    mark = "NIAH-CONTENT"
+    text = str(
+        tokenizer.apply_chat_template([{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True)
+    )
+    before, found, after = text.partition(mark)
+    if not found:
+        raise ConfigError(f"the chat template of {model!r} hides the user's text. Use backend.template=completion.")
+    return Template("chat", prefix=before, suffix=after)
