@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from niah import __version__
 from niah.config import RunConfig, build_config, merge, normalise
 from niah.errors import ConfigError, MissingDependency
+from niah.registry import add_file
 from niah.report.summary import SettingSummary, summaries
 from niah.runner import events as ev
 from niah.runner.loop import Stop, run_plan
@@ -88,6 +90,8 @@ def setting_json(summary: SettingSummary) -> dict[str, Any]:
         "accuracy": total.share,
         "ci": [total.interval.low, total.interval.high] if total.share is not None else None,
         "n": total.answered,
+        "asked": total.trials,
+        "accuracy_of_asked": summary.share_of_asked,
         "kv_bytes_per_token": summary.kv_bytes_per_token,
         "broken": summary.broken,
     }
@@ -116,11 +120,21 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
         manifest = Manifest(plan, folder, command, __version__)
         limit = plan.config.max_minutes
         stop = Stop(deadline=time.monotonic() + 60 * limit if limit else None)
-        status = asyncio.run(_with_signals(plan, folder, manifest, events, stop))
+        status = _run_loop(_with_signals(plan, folder, manifest, events, stop))
         record = RunRecord.load(folder.path)
         for note in write_outputs(record):
             events.emit(ev.Note(note))
         return _outcome(plan, record, folder.path, status)
+
+
+def _run_loop(work: Coroutine[Any, Any, str]) -> str:
+    """Run to the end in a loop of its own: in a thread where this one has a loop already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 async def _with_signals(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop) -> str:
@@ -129,8 +143,10 @@ async def _with_signals(plan: Plan, folder: RunFolder, manifest: Manifest, event
 
     def on_signal() -> None:
         if stop.reason == "interrupted":
-            manifest.finish("interrupted")
-            os._exit(130)  # a model's forward pass in another thread cannot be cancelled
+            try:
+                manifest.finish("interrupted")
+            finally:
+                os._exit(130)  # a model's forward pass in another thread cannot be cancelled
         stop.reason = "interrupted"
         events.emit(ev.Note("stopping after what is in flight; press Ctrl-C again to stop now", warning=True))
 
@@ -153,7 +169,8 @@ def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str) -> Outcom
     totals = [s.total for s in found]
     failed = sum(t.failed for t in totals)
     code = _EXIT_BY_STATUS[status]
-    if code == 0 and (failed or any(s.broken for s in found)):
+    # a cell without an answer, for whatever reason, is not "all answered"
+    if code == 0 and (any(t.answered < t.trials for t in totals) or any(s.broken for s in found)):
         code = 3
     return Outcome(
         folder=folder,
@@ -212,6 +229,8 @@ def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool =
         NiahError: as the command line would, with the same sentences.
     """
     base = config.to_json() if isinstance(config, RunConfig) else dict(config or {})
+    for path in base.get("plugins", ()):
+        add_file(Path(str(path)))
     grid = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
     data = merge(normalise(base), normalise(settings), {"grid": grid} if grid else {})
     outcome = execute(plan_run(build_config(data)), fresh=fresh, command="niah.run(…)")

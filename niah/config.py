@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from niah import registry
 from niah.errors import ConfigError, near
 
 SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password")
@@ -61,6 +62,7 @@ class RunConfig(_Section):
         answer_budget: least tokens that an answer may take.
         reuse: ``on``, ``off``, or ``verify``: a sample is asked both ways and compared.
         max_minutes: stop cleanly after this time.
+        plugins: Python files with further plugins, loaded for this run.
     """
 
     backend: Named = Named(name="transformers")
@@ -74,6 +76,7 @@ class RunConfig(_Section):
     reuse: Literal["on", "off", "verify"] = "on"
     out: str = "results"
     max_minutes: float | None = Field(default=None, gt=0)
+    plugins: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What was asked, as JSON."""
@@ -116,6 +119,21 @@ def _refuse_secrets(data: Mapping[Any, Any], where: str, prefix: str) -> None:
             _refuse_secrets(value, where, f"{prefix}{name}.")
 
 
+def as_path(text: str) -> Path:
+    """A path as a user wrote it, home folder filled in.
+
+    Raises:
+        ConfigError: it cannot be one: an unknown user, a NUL, or longer than the system takes.
+    """
+    try:
+        path = Path(text).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as err:
+        shown = text if len(text) <= 60 else f"{text[:60]}…"
+        raise ConfigError(f"{shown!r} cannot be a path: {err.args[-1] if err.args else err}.") from err
+    return path
+
+
 def normalise(data: Mapping[str, Any]) -> dict[str, Any]:
     """Short forms to full ones: ``backend: oracle``, ``backend: {name: oracle, window: 8}``, ``kv: bf16,int8``."""
     out: dict[str, Any] = {}
@@ -136,11 +154,15 @@ def _named(section: str, value: Any) -> dict[str, Any]:
         raise ConfigError(f"{section} must be a name or a mapping with 'name', not {type(value).__name__}.")
     rest = {str(k): v for k, v in value.items()}
     given = rest.pop("name", None)
-    head: dict[str, Any] = named_from_text(section, str(given)) if given is not None else {}
+    head: dict[str, Any] = {} if given is None else {"name": str(given)}
     if "argument" in rest:
         head["argument"] = str(rest.pop("argument"))
-    inner = rest.pop("options", None)
-    options = {**(inner if isinstance(inner, dict) else {}), **rest}
+    elif given is not None:
+        head = named_from_text(section, str(given))
+    inner = rest.pop("options", None) or {}
+    if not isinstance(inner, dict):
+        raise ConfigError(f"{section}.options must be a mapping, not {inner!r}.")
+    options = {**inner, **rest}
     return {**head, "options": options} if options else head
 
 
@@ -148,11 +170,13 @@ def named_from_text(section: str, text: str) -> dict[str, Any]:
     """``hf:org/name`` and paths for the haystack; a plain name elsewhere."""
     if section != "haystack":
         return {"name": text}
+    if text in registry.names("haystacks"):
+        return {"name": text}  # a folder of that name is meant by ./name
     kind, colon, rest = text.partition(":")
     if colon and kind in ("hf", "text"):
         return {"name": kind, "argument": rest}
     looks_like_path = text == "-" or any(c in text for c in "/\\*?[") or text.startswith((".", "~"))
-    if looks_like_path or Path(text).suffix or Path(text).exists():
+    if looks_like_path or Path(text).suffix or as_path(text).exists():
         return {"name": "text", "argument": text}
     return {"name": text}
 

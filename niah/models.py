@@ -54,6 +54,11 @@ EMBEDDED: dict[str, Embedded] = {
 }
 
 
+SMALL_FILE_BYTES = 16 * 2**20
+SAMPLES = 64
+SAMPLE_BYTES = 64 * 2**10
+
+
 def cache_root() -> Path:
     """Folder for converted models: ``NIAH_CACHE``, else the user's cache folder."""
     override = os.environ.get("NIAH_CACHE")
@@ -105,10 +110,19 @@ def file_sha256(path: Path) -> str:
 
 
 def folder_revision(folder: Path) -> str:
-    """A short digest of a local model: config and tokenizer by content, weights by name and size."""
+    """A short digest of a local model: small files by content, weights by size and samples spread over the file.
+
+    Other weights of the same shape differ nearly everywhere, so samples find them without reading gigabytes.
+    """
     digest = hashlib.sha256()
     for path in sorted(p for p in folder.iterdir() if p.is_file()):
-        digest.update(f"{path.name}:{path.stat().st_size};".encode())
-        if path.suffix in {".json", ".jinja"}:
-            digest.update(path.read_bytes())
+        size = path.stat().st_size
+        digest.update(f"{path.name}:{size};".encode())
+        with path.open("rb") as stream:
+            if size <= SMALL_FILE_BYTES:
+                digest.update(stream.read())
+                continue
+            for i in range(SAMPLES + 1):
+                stream.seek((size - SAMPLE_BYTES) * i // SAMPLES)
+                digest.update(stream.read(SAMPLE_BYTES))
     return f"local:{digest.hexdigest()[:16]}"

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from niah.errors import ConfigError, near
+from niah.errors import CellError, ConfigError, boundary, near
 
 KINDS = ("backends", "tasks", "haystacks", "scoring", "kv")
 # support modules that live beside the plugins of a kind
@@ -27,6 +27,7 @@ NOT_PLUGINS = {
     "kv": {"base", "shape", "memory", "parse", "zoo"},
 }
 _from_files: dict[tuple[str, str], Any] = {}
+_digests: dict[tuple[str, str], str] = {}
 
 
 def _entry_points(kind: str) -> dict[str, Any]:
@@ -87,10 +88,26 @@ def add_file(path: Path) -> tuple[str, str]:
         raise ConfigError(f"plugin file {str(path)!r} is not a Python module.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    try:
+        with boundary("plugin", f"plugin file {str(path)!r}"):
+            spec.loader.exec_module(module)
+    except CellError as err:
+        raise ConfigError(f"{err}.") from err
     kind, plugin = getattr(module, "KIND", None), getattr(module, "PLUGIN", None)
-    if kind not in KINDS or plugin is None:
-        raise ConfigError(f"plugin file {str(path)!r} must define PLUGIN and KIND, one of {', '.join(KINDS)}.")
-    name = str(getattr(plugin, "name", _public(str(kind), path.stem)))
+    if kind not in KINDS or plugin is None or not hasattr(plugin, "name") or not hasattr(plugin, "summary"):
+        kinds = ", ".join(KINDS)
+        raise ConfigError(
+            f"plugin file {str(path)!r} must define PLUGIN, a plugin value of niah, and KIND, one of {kinds}."
+        )
+    name = str(plugin.name)
     _from_files[kind, name] = plugin
+    _digests[kind, name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     return kind, name
+
+
+def digest(kind: str, name: str) -> str:
+    """Digest of the file that a plugin was loaded from with ``add_file``; empty for built-in and installed ones.
+
+    It goes into the identity of cells, so that editing the file makes new cells; installed plugins say ``version``.
+    """
+    return _digests.get((kind, name), "")

@@ -128,10 +128,13 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
     arguments = {"dtype": dtype, "trust_remote_code": options.trust_remote_code}
     if options.revision:
         arguments["revision"] = options.revision
-    model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
-    if options.attn == "auto" and not getattr(model, "_supports_sdpa", True):
-        attention = "eager"
-        model.set_attn_implementation(attention)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
+    except ValueError as err:
+        if options.attn != "auto" or "scaled_dot_product_attention" not in str(err):
+            raise
+        attention = "eager"  # soft caps or learned sinks: the model says itself that SDPA cannot do it
+        model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
     return ready(model.to(device).eval(), attention)
 
 

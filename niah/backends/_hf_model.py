@@ -7,6 +7,7 @@ from typing import Any
 
 from niah.backends._gguf import converted_folder, is_alias
 from niah.backends.base import ModelInfo
+from niah.config import as_path
 from niah.errors import ConfigError, near
 from niah.kv.shape import ModelShape
 from niah.models import EMBEDDED, folder_revision
@@ -57,7 +58,7 @@ def _locate(model: str) -> str:
     """A folder or hub id for a model name; embedded models are converted at first use."""
     if is_alias(model):
         return str(converted_folder(model))
-    path = Path(model).expanduser()
+    path = as_path(model)
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise ConfigError(f"the folder {model!r} has no config.json, so it is not a model: name the one that has.")

@@ -143,7 +143,7 @@ class HFSession:
         ids = np.frombuffer(prompt.context, dtype=np.int32)
         context, reused = self._common(ids)
         for layer in context.layers:
-            layer.reserve_slots = len(ids) + room
+            layer.reserve(len(ids), room)
         for start in range(reused, len(ids), self._chunk):
             piece = ids[start : start + self._chunk].tolist()
             self._loaded.step(piece, list(range(start, start + len(piece))), context.cache)
@@ -182,7 +182,7 @@ class HFSession:
         answer_packed(forward, questions, tokens, self._loaded.ends, self._loaded.device)
         asked_s = time.perf_counter() - started
         self._stored = context.layers[0].in_force()
-        allocated = sum({k: v for layer in context.layers for k, v in layer.storages().items()}.values())
+        allocated = sum(layer.peak_bytes for layer in context.layers)
         share = 1 / len(group)
         timing = Timing(prefill_s * share, prefill_s + asked_s, (prefill_s + asked_s) * share)
         return [

@@ -48,6 +48,7 @@ class ModelInfo:
         shape: None when the cache cannot be known (hosted models, fake backends).
         context_tokens: longest prompt + answer the model was made for; None when unknown.
         reference_kv: preset of the model's own 16-bit cache.
+        numerics: what the engine will compute with on this machine (device, dtype): part of a cell's identity.
     """
 
     name: str
@@ -58,7 +59,7 @@ class ModelInfo:
     shape: ModelShape | None = None
     context_tokens: int | None = None
     reference_kv: str = "bf16"
-    notes: dict[str, str] = field(default_factory=dict)
+    numerics: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ import numpy as np
 from pydantic import Field
 
 from niah.backends.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.errors import ConfigError
 from niah.grid import seed_from
 from niah.kv.base import KVConfig
+from niah.kv.parse import parse_one
 from niah.kv.shape import ModelShape
 from niah.tokens import Template, WordTokenizer
 from niah.types import Answer, Host, Problem, Prompt, Reply
@@ -53,6 +55,12 @@ def _describe(options: OracleOptions, model: str) -> ModelInfo:
 
 
 def _check(options: OracleOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
+    if isinstance(options.loss, dict):
+        for name in options.loss:
+            try:
+                parse_one(name)
+            except ConfigError as err:
+                return [Problem("backend.loss", name, str(err).rstrip("."))]
     losses = options.loss.values() if isinstance(options.loss, dict) else (options.loss,)
     if any(not 0 <= share <= 1 for share in losses):
         return [Problem("backend.loss", str(options.loss), "a share of lost needles lies between 0 and 1", "Use 0.1.")]

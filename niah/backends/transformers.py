@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from pydantic import Field
 from niah.backends._gguf import spare_threads
 from niah.backends._hf_model import describe_model
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
-from niah.errors import BackendUnavailable
+from niah.errors import BackendUnavailable, CellError, boundary
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.types import Host, Problem
@@ -51,12 +51,17 @@ class TransformersOptions(BackendOptions):
 
 
 def _describe(options: TransformersOptions, model: str) -> ModelInfo:
-    return describe_model(
+    from niah.backends._hf_load import pick_device, pick_dtype
+
+    info = describe_model(
         model,
         template=options.template,
         trust_remote_code=options.trust_remote_code,
         revision=options.revision,
     )
+    device = pick_device(options.device)
+    dtype = str(pick_dtype(options.dtype, device)).removeprefix("torch.")
+    return replace(info, numerics={"device": device.type, "dtype": dtype})
 
 
 def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
@@ -133,9 +138,10 @@ async def _open(options: TransformersOptions, info: ModelInfo) -> AsyncIterator[
     from niah.backends._hf_load import load_model
 
     try:
-        loaded = await asyncio.to_thread(load_model, options, info)
-    except (OSError, ValueError, json.JSONDecodeError) as err:
-        raise BackendUnavailable(f"cannot load {info.name!r}: {err}") from err
+        with boundary("load", f"cannot load {info.name!r}"):
+            loaded = await asyncio.to_thread(load_model, options, info)
+    except CellError as err:
+        raise BackendUnavailable(str(err).splitlines()[0]) from err
     yield _Engine(options, info, loaded)
 
 

@@ -62,10 +62,18 @@ def rebuild(record: Run, row: Row) -> tuple[Prompt, Any]:
     """Build the row's prompt again from the manifest; returns it with the tokenizer."""
     from niah.config import build_config
     from niah.errors import ConfigError
+    from niah.registry import add_file
     from niah.runner.plan import make_plan
 
-    asked = record.manifest.get("asked", {})
-    plan = make_plan(build_config(asked["config"] if isinstance(asked, dict) and "config" in asked else {}))
+    asked = record.manifest.get("asked")
+    if not isinstance(asked, dict) or "config" not in asked:
+        raise ConfigError(f"the run.json of {str(record.path)!r} does not say what was asked; it cannot be rebuilt.")
+    config = build_config(asked["config"])
+    if config.haystack.argument == "-":
+        raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
+    for path in config.plugins:
+        add_file(Path(path))
+    plan = make_plan(config)
     for group in plan.groups:
         if group.length != row.length or group.trial != row.trial or row.depth not in group.layout.asked:
             continue

@@ -87,11 +87,15 @@ def _models() -> list[dict[str, Any]]:
 
 
 def _runs(results: Path) -> list[dict[str, Any]]:
+    from niah.errors import StoreError
     from niah.store.folder import list_runs
 
     found = []
     for folder in list_runs(results):
-        manifest = folder.manifest()
+        try:
+            manifest = folder.manifest()
+        except StoreError as err:
+            manifest = {"status": "unreadable", "command": str(err)}
         settings = manifest.get("settings")
         found.append(
             {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,7 +23,7 @@ _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 def memory(
     model: Annotated[
-        str, typer.Option("--model", help="Folder with a config.json, built-in name (llama-3.1-8b) or hub id.")
+        str, typer.Option("--model", "-m", help="Folder with a config.json, built-in name (llama-3.1-8b) or hub id.")
     ] = "smollm2",
     lengths: Annotated[
         str, typer.Option("--lengths", help="Tokens stored per sequence: 4k,32k,128k or 4k..128k (k = 1,024).")
@@ -56,7 +55,9 @@ def resolve_shape(model: str) -> ModelShape:
     Raises:
         ConfigError: none of them, or a config that cannot be used.
     """
-    folder = Path(model).expanduser()
+    from niah.config import as_path
+
+    folder = as_path(model)
     if folder.is_dir():
         return ModelShape.from_folder(folder)
     builtin = find_builtin(model)

@@ -94,12 +94,14 @@ def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | N
     from niah import registry
     from niah.config import apply_sets, build_config, load_yaml, merge
 
-    for path in flags.get("plugin") or []:
-        registry.add_file(path)
     _warn_unknown_variables()
+    files = [str(path) for path in flags.get("plugin") or []]
     base = load_yaml(file) if file is not None else {}
-    data = apply_sets(merge(base, _layer(flags)), sets or [])
-    return build_config(data)
+    # names are looked up while the rest is read, so plugins come first
+    for path in [*base.get("plugins", []), *files]:
+        registry.add_file(Path(str(path)))
+    layer = _layer(flags) | ({"plugins": [*base.get("plugins", []), *files]} if files else {})
+    return build_config(apply_sets(merge(base, layer), sets or []))
 
 
 def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:

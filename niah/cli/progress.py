@@ -135,6 +135,12 @@ class Progress:
             self._say(f"broken: {names}: failed the canary, so this map is not a cost of the setting", "bold red")
         if outcome.failed:
             self._say(f"{outcome.failed} cells failed and are owed: the same command asks them again", "yellow")
+        if outcome.truncated:
+            self._say(
+                f"{outcome.truncated} replies were cut off by the answer budget before they said anything: "
+                "--set answer_budget=… gives more room",
+                "yellow",
+            )
         if outcome.status == "interrupted":
             from niah.cli.options import command_line
 

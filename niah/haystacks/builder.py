@@ -164,7 +164,7 @@ def _check_fits(frame: _Frame, segmented: Segmented, length: int, needles: int, 
     if size > segmented.token_total:
         raise ConfigError(
             f"length {length} needs {size} haystack tokens and the haystack has {segmented.token_total}; "
-            "ask for shorter lengths or give more text."
+            "ask for shorter lengths, give more text, or let it repeat where the source has repeat=true."
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from niah.config import as_path
 from niah.errors import ConfigError, MissingDependency, near
 from niah.haystacks import sentences
 from niah.haystacks.base import HaystackOptions, HaystackPlugin
@@ -134,7 +135,7 @@ def parse(argument: str) -> Source:
     name, _, split = rest.partition(":")
     if not name:
         raise ConfigError("haystack 'hf' needs a data set: use hf:NAME[/CONFIG][:SPLIT][#COLUMN] or a path as NAME.")
-    path = Path(name).expanduser()
+    path = as_path(name)
     if path.exists():
         files = _data_files(path, argument)
         if split not in ("", DEFAULT_SPLIT):

@@ -103,11 +103,16 @@ def _joins(left: str, right: str) -> bool:
     return (left.isdigit() and right.isdigit()) or (left.isalpha() and right.isalpha())
 
 
-def tokenise(haystack: Haystack, stream: int, tokenizer: Tokenizer, need_tokens: int) -> Segmented:
+def tokenise(
+    haystack: Haystack, stream: int, tokenizer: Tokenizer, need_tokens: int, *, may_end: bool = False
+) -> Segmented:
     """Read a stream until it has ``need_tokens`` and the builder's slack, and tokenise every sentence once.
 
     The start of the result depends on haystack, stream and tokenizer alone: a larger ``need_tokens`` only makes it
     longer, so a prompt comes out the same whatever else is in the run.
+
+    Args:
+        may_end: accept a source that ends earlier; the builder then says which lengths it is too short for.
 
     Raises:
         ConfigError: the source ends before ``need_tokens``, or has no sentence at all.
@@ -123,7 +128,7 @@ def tokenise(haystack: Haystack, stream: int, tokenizer: Tokenizer, need_tokens:
         _gather_segments(gather, segments, tokenizer)
     else:
         _gather_blocks(gather, segments, tokenizer)
-    if len(gather.ids) < need_tokens:
+    if len(gather.ids) < need_tokens and not may_end:
         raise ConfigError(
             f"the haystack's stream {stream} ends after {len(gather.ids)} tokens, but {need_tokens} are needed: "
             "ask for shorter lengths, give more text, or let it repeat where the source has repeat=true."

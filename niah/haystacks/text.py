@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from niah.config import as_path
 from niah.errors import ConfigError
 from niah.haystacks import sentences
 from niah.haystacks.base import HaystackOptions, HaystackPlugin
@@ -95,7 +96,7 @@ def _standard_input() -> bytes:
 
 
 def _paths(argument: str) -> list[Path]:
-    path = Path(argument).expanduser()
+    path = as_path(argument)
     if path.is_dir():
         found = _text_files(path)
         if not found:

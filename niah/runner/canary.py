@@ -71,7 +71,7 @@ async def run_canary(session: Session, prompts: Sequence[Prompt], reference: Can
     answers = tuple(reply.text if isinstance(reply, Answer) else f"[{reply.kind}]" for reply in replies)
     logprobs = [r.logprob for r in replies if isinstance(r, Answer) and r.logprob is not None]
     mean = sum(logprobs) / len(logprobs) if logprobs else None
-    state, why = judge(right, reference.right if reference else None)
+    state, why = judge(right, reference.right if reference and reference.right else None)
     return CanaryResult(state, sum(map(bool, right)), len(right), why, right, mean, answers)
 
 
@@ -93,7 +93,9 @@ def judge(right: Sequence[bool | None], reference: Sequence[bool | None] | None)
         return "inconclusive", f"{correct} of {len(asked)} canaries right and no reference to compare with"
     known = [i for i in asked if reference[i]]
     if len(known) < TRUST_SHARE * len(right):
-        return "inconclusive", f"the reference itself answers only {sum(map(bool, reference))} of {len(right)} canaries"
+        failed = len(right) - len(asked)
+        why = f"the reference itself answers only {sum(map(bool, reference))} of {len(right)} canaries"
+        return "inconclusive", f"{why}, and {failed} failed here" if failed else why
     kept = sum(bool(right[i]) for i in known)
     if kept < SURVIVE_SHARE * len(known):
         return "broken", f"{kept} of the {len(known)} canaries that the reference answers"

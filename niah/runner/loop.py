@@ -14,8 +14,8 @@ from niah.kv.base import KVConfig
 from niah.runner import events as ev
 from niah.runner.canary import CanaryResult, canary_prompts, run_canary
 from niah.runner.manifest import Manifest
-from niah.runner.plan import Plan
-from niah.runner.rows import make_row
+from niah.runner.plan import Ids, Plan
+from niah.runner.rows import failed_row, make_row
 from niah.runner.workshop import Group
 from niah.store.folder import RunFolder
 from niah.store.read import newest, read_rows
@@ -72,13 +72,18 @@ async def run_plan(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev
     owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
     _announce(state, owed)
     manifest.start()
-    if any(owed.values()):
-        async with plan.backend.open(plan.options, plan.info) as engine:
-            for kv in plan.kvs:
-                if owed[kv.name] and not stop.due():
-                    await _run_setting(state, engine, kv, owed[kv.name])
-    status = stop.reason or "finished"
-    manifest.finish(status)
+    # a setting whose canary is not settled is looked at again even when all its cells have answers
+    todo = [kv for kv in plan.kvs if owed[kv.name] or not manifest.settled_canary(kv.name)]
+    status = "failed"
+    try:
+        if todo:
+            async with plan.backend.open(plan.options, plan.info) as engine:
+                for kv in todo:
+                    if not stop.due():
+                        await _run_setting(state, engine, kv, owed[kv.name])
+        status = stop.reason or "finished"
+    finally:
+        manifest.finish(status)
     events.emit(ev.RunFinished(str(folder.path), status))
     return status
 
@@ -115,7 +120,7 @@ async def _run_setting(state: _State, engine: Engine, kv: KVConfig, owed: Sequen
     plan, events = state.plan, state.events
     events.emit(ev.SettingStarted(kv.name, sum(len(o.wanted) for o in owed)))
     async with engine.session(_request(state, kv, reuse=plan.config.reuse != "off")) as session:
-        if not state.manifest.passed_canary(kv.name):
+        if not state.manifest.settled_canary(kv.name):
             await _canary(state, session, kv)
         queue = iter(owed)
         workers = [_work(state, session, kv, queue) for _ in range(max(1, session.max_in_flight))]
@@ -154,7 +159,12 @@ async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> No
     for owed in queue:
         if state.stop.due():
             return
-        prompts = state.plan.workshop.prompts(owed.group)
+        try:
+            prompts = state.plan.workshop.prompts(owed.group)
+        except (CellError, ConfigError) as err:
+            kind = err.kind if isinstance(err, CellError) else "not_built"
+            _record_unbuilt(state, kv, owed, Failure(kind, str(err)))
+            continue
         asked = [prompts[i] for i in owed.wanted]
         replies = await _ask(session, asked)
         async with state.lock:
@@ -172,11 +182,25 @@ async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:
 
 def _record(state: _State, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply) -> None:
     ids = state.plan.ids(kv, group, prompt.case)
+    _keep(state, make_row(state.plan, kv, group, prompt, reply, ids, _attempt(state, ids)))
+
+
+def _record_unbuilt(state: _State, kv: KVConfig, owed: Owed, failure: Failure) -> None:
+    """Rows of cells whose prompt could not be assembled: failed, so that the rest of the run goes on."""
+    cases = state.plan.workshop.cases(owed.group)
+    for case in (cases[i] for i in owed.wanted):
+        ids = state.plan.ids(kv, owed.group, case)
+        _keep(state, failed_row(state.plan, kv, owed.group, case, failure, ids, _attempt(state, ids)))
+
+
+def _attempt(state: _State, ids: Ids) -> int:
     before = state.rows.get(ids.cell)
-    attempt = before.attempt + 1 if before is not None else 1
-    row = make_row(state.plan, kv, group, prompt, reply, ids, attempt)
+    return before.attempt + 1 if before is not None else 1
+
+
+def _keep(state: _State, row: Row) -> None:
     state.folder.append(row)
-    state.rows[ids.cell] = row
+    state.rows[row.cell_id] = row
     state.events.emit(ev.RowDone(row))
 
 
@@ -190,7 +214,7 @@ async def _verify(state: _State, engine: Engine, kv: KVConfig) -> None:
             prompts = state.plan.workshop.prompts(group)
             for prompt, reply in zip(prompts, await _ask(session, prompts), strict=True):
                 row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
-                if row is None or isinstance(reply, Failure):
+                if row is None or row.outcome != "answered" or isinstance(reply, Failure):
                     continue
                 cells += 1
                 same += reply.text == row.answer

@@ -48,9 +48,10 @@ class Manifest:
         self._data["settings"][kv]["effective"] = values
         self._save()
 
-    def passed_canary(self, kv: str) -> bool:
-        """Whether an earlier run of this folder settled it; a broken or unclear canary is asked again."""
-        return bool(self._data["settings"][kv].get("canary", {}).get("passed"))
+    def settled_canary(self, kv: str) -> bool:
+        """Whether an earlier run of this folder settled it; a broken one is asked again."""
+        canary: dict[str, Any] = self._data["settings"][kv].get("canary", {})
+        return canary.get("state", "broken") in ("passed", "inconclusive")
 
     def canary(self, kv: str, result: CanaryResult) -> None:
         self._data["settings"][kv]["canary"] = result.to_json()

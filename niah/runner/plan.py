@@ -71,45 +71,61 @@ class Plan:
 
     def ids(self, kv: KVConfig, group: Group, case: Case) -> Ids:
         """Hashes of all that can change the answer of one cell; ``pair`` leaves out backend, model and setting."""
-        shop = self.workshop
         pair = {
-            "schema": ROW_SCHEMA,
-            "builder": BUILDER_VERSION,
-            "task": [shop.task.name, shop.task.version, shop.task_options.model_dump(mode="json")],
-            "scorer": [case.scorer, registry.load("scoring", case.scorer).version],
-            "haystack": [self.config.haystack.name, shop.source.digest],
-            "tokenizer": self.info.tokenizer.digest,
-            "template": self.info.template.digest,
-            "answer_budget": self.config.answer_budget,
+            **self._text_identity(case),
             "length": group.length,
             "depth": case.depth,
             "layout": [list(group.layout.asked), list(group.layout.hidden), group.index],
             "trial": group.trial,
-            "seed": self.config.grid.seed,
         }
-        cell = {
-            **pair,
-            "backend": [self.backend.name, self.backend.version, self.options.identity()],
-            "model": [self.info.name, self.info.revision],
-            "kv": kv.to_json(),
+        cell = {**pair, **self._engine_identity(), "kv": kv.to_json()}
+        return Ids(identity(cell), identity(pair))
+
+    def _text_identity(self, case: Case) -> dict[str, Any]:
+        """What decides the prompts of a run and their judgement."""
+        shop, config = self.workshop, self.config
+        scorer = registry.load("scoring", case.scorer)
+        return {
+            "schema": ROW_SCHEMA,
+            "builder": BUILDER_VERSION,
+            "task": [shop.task.name, shop.task.version, shop.task_options.model_dump(mode="json")],
+            "scorer": [case.scorer, scorer.version],
+            "haystack": [config.haystack.name, shop.source.digest],
+            "tokenizer": self.info.tokenizer.digest,
+            "template": self.info.template.digest,
+            "answer_budget": config.answer_budget,
+            "seed": config.grid.seed,
+            "plugin_files": [
+                registry.digest("tasks", config.task.name),
+                registry.digest("haystacks", config.haystack.name),
+                registry.digest("scoring", case.scorer),
+            ],
+        }
+
+    def _engine_identity(self) -> dict[str, Any]:
+        """What decides the answers besides the prompt and the KV setting."""
+        backend = self.backend
+        return {
+            "backend": [
+                backend.name,
+                backend.version,
+                self.options.identity(),
+                registry.digest("backends", backend.name),
+            ],
+            "model": [self.info.name, self.info.revision, self.info.numerics],
             "reuse": self.config.reuse != "off",
         }
-        return Ids(identity(cell), identity(pair))
 
     def run_identity(self) -> str:
         """Hash of what was asked, model and text included, without where it is written or how long it may take."""
-        asked = self.config.to_json()
-        for key in ("out", "max_minutes", "kv", "model", "backend", "grid"):
-            asked.pop(key)
-        asked |= {
-            "kv": [kv.to_json() for kv in self.kvs],
-            "model": [self.info.name, self.info.revision],
-            "backend": [self.backend.name, self.options.identity()],
+        asked = {
+            **self._text_identity(self.workshop.cases(self.groups[0])[0]),
+            **self._engine_identity(),
+            "kv": sorted((kv.to_json() for kv in self.kvs), key=lambda kv: str(kv["name"])),
+            "reference": self.reference,
             "lengths": list(self.lengths),
             "depths": list(self.depths),
             "trials": self.config.grid.trials,
-            "seed": self.config.grid.seed,
-            "haystack_digest": self.workshop.source.digest,
         }
         return identity(asked)[:10]
 
@@ -156,7 +172,9 @@ def make_plan(config: RunConfig) -> Plan:
     backend: BackendPlugin[Any] = registry.load("backends", config.backend.name)
     options = validate(backend.options, config.backend.options, "backend")
     _require(backend)
-    names = config.kv or backend.default_kv
+    names = backend.default_kv if config.kv is None else config.kv
+    if not names:
+        raise ConfigError("kv is empty; name a setting such as bf16,int8.")
     parse_kv(",".join(names), "bf16")  # a wrong name is told before a model is looked at
     info = backend.describe(options, config.model or backend.default_model)
     kvs, reference = _settings(config, names, info)
@@ -216,12 +234,13 @@ def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...
 
 
 def _try_building(plan: Plan) -> None:
-    """Build the first trial's prompts of every length, so that a cell that cannot fit is refused now."""
+    """Make all cases, and the first trial's prompts of every length: what cannot be built is refused now."""
     for group in plan.groups:
-        if group.trial:
-            continue
         try:
-            plan.workshop.prompts(group)
+            if group.trial:
+                plan.workshop.cases(group)
+            else:
+                plan.workshop.prompts(group)
         except ConfigError as err:
             plan.problems.append(Problem("lengths", str(group.length), str(err).rstrip(".")))
             return

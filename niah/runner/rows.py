@@ -10,12 +10,20 @@ from niah.kv.base import KVConfig
 from niah.runner.plan import Ids, Plan
 from niah.runner.workshop import Group
 from niah.store.schema import Row
-from niah.types import Answer, OutcomeKind, Prompt, Reply
+from niah.types import Answer, Case, Failure, OutcomeKind, Prompt, Reply
 
 
-def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply, ids: Ids, attempt: int) -> Row:
-    """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``."""
-    common: dict[str, Any] = {
+def failed_row(plan: Plan, kv: KVConfig, group: Group, case: Case, failure: Failure, ids: Ids, attempt: int) -> Row:
+    """The row of a cell that has no answer, whether its prompt was sent or could not even be built."""
+    return Row(**_identity(plan, kv, group, case, ids, attempt), outcome="failed", error=_error(failure))
+
+
+def _error(failure: Failure) -> str:
+    return f"{failure.kind}: {failure.message}"
+
+
+def _identity(plan: Plan, kv: KVConfig, group: Group, case: Case, ids: Ids, attempt: int) -> dict[str, Any]:
+    return {
         "cell_id": ids.cell,
         "pair_id": ids.pair,
         "backend": plan.backend.name,
@@ -24,19 +32,25 @@ def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Repl
         "task": plan.workshop.task.name,
         "haystack": plan.config.haystack.name,
         "length": group.length,
-        "depth": prompt.case.depth,
-        "depth_real": prompt.depth_real,
+        "depth": case.depth,
         "trial": group.trial,
-        "prompt_tokens": prompt.token_count,
-        "answer_budget": prompt.answer_budget,
-        "answer_prefix": bool(prompt.case.answer_prefix),
-        "expected": prompt.case.expected,
-        "prompt_sha256": prompt.sha256,
+        "answer_prefix": bool(case.answer_prefix),
+        "expected": case.expected,
         "attempt": attempt,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply, ids: Ids, attempt: int) -> Row:
+    """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``."""
+    common = _identity(plan, kv, group, prompt.case, ids, attempt) | {
+        "depth_real": prompt.depth_real,
+        "prompt_tokens": prompt.token_count,
+        "answer_budget": prompt.answer_budget,
+        "prompt_sha256": prompt.sha256,
+    }
     if not isinstance(reply, Answer):
-        return Row(**common, outcome="failed", error=f"{reply.kind}: {reply.message}")
+        return Row(**common, outcome="failed", error=_error(reply))
     common |= {
         "engine_prompt_tokens": reply.prompt_tokens,
         "output_tokens": reply.output_tokens,

@@ -52,7 +52,7 @@ class Workshop:
             while self._segmented and (len(self._segmented) + 1) * self.max_length > KEPT_TOKENS:
                 self._segmented.pop(next(iter(self._segmented)))
             stream = self.config.grid.seed * STREAMS_PER_SEED + trial
-            self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, self.max_length)
+            self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, self.max_length, may_end=True)
         return self._segmented[trial]
 
     def layouts(self, depths: tuple[float, ...]) -> list[ContextLayout]:

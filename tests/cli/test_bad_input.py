@@ -38,6 +38,13 @@ QUICK = ("run", "--backend", "oracle", "--lengths", "512", "--depths", "3")
         ((*QUICK, "--set", "backend.context_tokens=400"), 2, "takes at most 400 tokens, and this cell has 512"),
         ((*QUICK, "--plugin", "missing.py"), 2, "'missing.py' does not exist"),
         (("run", "missing.yaml"), 2, "cannot read the config file 'missing.yaml'"),
+        ((*QUICK, "--haystack", "~nosuchuser/x"), 2, "cannot be a path"),
+        ((*QUICK, "--haystack", "pasted text " * 500), 2, "cannot be a path"),
+        (("run", "--model", "~nosuchuser/x"), 2, "cannot be a path"),
+        ((*QUICK, "--kv", ""), 2, "--kv is empty"),
+        ((*QUICK, "--set", "kv=[]"), 2, "kv is empty"),
+        ((*QUICK, "--set", "backend.loss={int9: 0.5}"), 2, "int9"),
+        ((*QUICK, "--set", "backend.loss=1.5"), 2, "between 0 and 1"),
         (("show", "nowhere"), 6, "nowhere"),
         (("schema", "rows"), 2, "no schema named 'rows'. Did you mean 'row'?"),
         (("list", "backend"), 2, "Did you mean 'backends'?"),
@@ -57,6 +64,43 @@ def test_wrong_command(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ar
     assert not (tmp_path / "results").exists(), "a refused command leaves nothing behind"
 
 
+@pytest.mark.parametrize("text", ["def broken(:\n", "PLUGIN = 5\nKIND = 'tasks'\n", "raise OSError('no')\n"])
+def test_plugin_files_that_cannot_be_loaded(niah, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    said = niah(*QUICK, "--plugin", path)
+    assert said.code == 2
+    assert "bad.py" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_options_that_are_no_mapping(niah, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("backend: {name: oracle, options: 5}\n")
+    assert "backend.options must be a mapping, not 5" in niah("run", path).err
+
+
+def test_a_corrupt_run_is_listed_as_such(niah, tmp_path: Path) -> None:
+    niah(*QUICK, "--out", tmp_path)
+    file = package.load(tmp_path).path / "run.json"
+    file.write_text("{")
+    said = niah("list", "runs", "--out", tmp_path, "--json")
+    assert said.code == 0
+    assert said.document()["runs"][0]["status"] == "unreadable"
+
+
+def test_broken_weights_are_one_sentence(niah, tmp_path: Path, smollm2_folder: Path) -> None:
+    import shutil
+
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        shutil.copy(smollm2_folder / name, tmp_path / name)
+    (tmp_path / "model.safetensors").write_bytes((smollm2_folder / "model.safetensors").read_bytes()[:100_000])
+    said = niah("run", "-m", tmp_path, "-l", "512", "-d", "2", "--kv", "bf16", "--out", tmp_path / "out")
+    assert said.code == 4
+    assert "cannot load" in said.err
+    assert "Traceback" not in said.err
+
+
 def test_unknown_yaml_key(niah, tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("backend: oracle\ngird: {trials: 3}\n")
@@ -67,7 +111,7 @@ def test_unknown_yaml_key(niah, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"", "empty"), (b"\x00\x01\xff binary", "byte"), (b"One short line of text.", "tokens")],
+    [(b"", "no text"), (b"\x00\x01\xff binary", "byte"), (b"One short line of text.", "tokens")],
 )
 def test_haystack_files_that_cannot_serve(niah, tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "text.txt"

@@ -77,6 +77,20 @@ def test_windows_are_really_dropped_from_storage(kv: KVConfig, kind: str) -> Non
             assert sum(b.storages().values()) == sum(a.storages().values())
 
 
+@pytest.mark.parametrize("kv", PRESETS, ids=lambda kv: kv.name)
+def test_a_window_layer_never_holds_more_than_window_and_chunk(kv: KVConfig) -> None:
+    loaded = tiny_models.gemma3()
+    cache = build_cache(kv, tiny_models.shape_of(loaded))
+    for layer in cache.layers:
+        layer.reserve(300, 50)
+    with torch.inference_mode():
+        for start in range(0, 300, 20):
+            loaded.step([5] * 20, list(range(start, start + 20)), cache)
+    for layer in cache.layers:
+        slots = layer.peak_bytes // sum(side.slot_bytes() for side in layer._sides)
+        assert slots == (350 if layer.window is None else 24 + 20)
+
+
 @pytest.mark.parametrize("kind", sorted(tiny_models.ALL))
 def test_full_precision_equals_the_library_cache(kind: str) -> None:
     loaded, _, ids, logits = _filled(kind, KVConfig("fp32", k_dtype="fp32", v_dtype="fp32"), 77)

@@ -184,3 +184,106 @@ def read_rows_of(path: Path) -> list[Row]:
     from niah.store.folder import RunFolder
 
     return list(read_rows(RunFolder(path)).rows)
+
+
+def test_a_context_that_cannot_be_built_fails_alone(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from niah.errors import CellError
+    from niah.runner.workshop import Group, Workshop
+
+    prompts = Workshop.prompts
+
+    def sometimes(self: Workshop, group: Group):
+        if group.trial == 1 and self.task.name == "passkey":
+            raise CellError("needle_lost", "for the test")
+        return prompts(self, group)
+
+    monkeypatch.setattr(Workshop, "prompts", sometimes)
+    said = niah("run", "-b", "oracle", "-t", "passkey", "-l", "512", "-d", "3", "-n", "3", "--out", tmp_path, "--json")
+    assert said.code == 3
+    assert (said.document()["answered"], said.document()["failed"]) == (6, 3)
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert package.load(tmp_path).manifest["status"] == "finished"
+
+
+def test_a_broken_canary_is_asked_again_by_the_same_command(niah, tmp_path: Path) -> None:
+    command = ("run", "-b", "fake", "--kv", "bf16,int8", "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path)
+    assert niah(*command, "--set", "backend.fail_every=1").code == 3
+    assert package.load(tmp_path).setting("bf16")["canary"]["state"] == "broken"
+    assert niah(*command).code == 0
+    assert package.load(tmp_path).setting("bf16")["canary"]["state"] == "passed"
+
+
+def test_an_engine_that_cannot_be_opened_leaves_a_failed_run(
+    niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contextlib import asynccontextmanager
+    from dataclasses import replace
+
+    from niah import registry
+    from niah.errors import BackendUnavailable
+
+    plugin = registry.load("backends", "fake")
+
+    @asynccontextmanager
+    async def refuse(*_: object):
+        raise BackendUnavailable("no device here")
+        yield
+
+    monkeypatch.setattr("niah.backends.fake.PLUGIN", replace(plugin, open=refuse))
+    said = niah("run", "-b", "fake", "-l", "512", "-d", "2", "--out", tmp_path)
+    assert said.code == 4
+    assert "no device here" in said.err
+    assert package.load(tmp_path).manifest["status"] == "failed"
+
+
+def test_run_inside_a_running_loop(tmp_path: Path) -> None:
+    """As in a notebook."""
+    import asyncio
+
+    async def cell() -> int:
+        return len(package.run(backend="oracle", lengths="512", depths=2, trials=1, out=str(tmp_path)).rows)
+
+    assert asyncio.run(cell()) == 2
+
+
+def test_order_of_settings_does_not_make_a_new_run(niah, tmp_path: Path) -> None:
+    for kv in ("int8,int4", "int4,int8"):
+        niah("run", "-b", "oracle", "--kv", kv, "-l", "512", "-d", "2", "--out", tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_plugin_file_is_part_of_the_identity_and_of_the_record(niah, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    source = (
+        "from dataclasses import replace\nfrom niah.tasks.passkey import PLUGIN as ORIGINAL\n"
+        "PLUGIN = replace(ORIGINAL, name='mine')\nKIND = 'tasks'\n"
+    )
+    path.write_text(source)
+    out = tmp_path / "out"
+    command = ("run", "-b", "oracle", "--plugin", path, "-t", "mine", "-l", "512", "-d", "2", "--out", out)
+    assert niah(*command).code == 0
+    row = package.load(out).rows[0]
+    assert niah("cell", out, row.cell_id, "--json").document()["matches"] is True
+    path.write_text(source + "# edited\n")
+    assert niah(*command).code == 0
+    assert len(list(out.iterdir())) == 2
+
+
+def test_truncated_replies_are_not_all_answered(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from niah.backends import fake
+
+    answer = fake._FakeSession._reply
+    monkeypatch.setattr(
+        fake._FakeSession,
+        "_reply",
+        lambda self, prompt: replace(answer(self, prompt), text=" well, the", stop="length"),
+    )
+    said = niah("run", "-b", "fake", "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path, "--json")
+    assert said.code == 3
+    document = said.document()
+    assert (document["answered"], document["truncated"]) == (0, 2)
+    assert document["settings"][0]["accuracy_of_asked"] == 0
+    assert "cut off by the answer budget" in said.err

@@ -44,7 +44,7 @@ def test_plugin_from_a_file(tmp_path: Path) -> None:
 def test_wrong_plugin_files(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.py"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="must define PLUGIN and KIND"):
+    with pytest.raises(ConfigError, match="must define PLUGIN, a plugin value of niah, and KIND"):
         registry.add_file(path)
     with pytest.raises(ConfigError, match="does not exist"):
         registry.add_file(tmp_path / "missing.py")

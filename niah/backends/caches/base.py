@@ -44,6 +44,7 @@ class _Side:
         self.codec = codec
         self.buffers: tuple[torch.Tensor, ...] = ()
         self.used = 0
+        self.peak_bytes = 0
 
     @property
     def capacity(self) -> int:
@@ -53,7 +54,7 @@ class _Side:
         parts = self.codec.encode(states)
         need = self.used + states.shape[2]
         if need > self.capacity:
-            self._grow(parts, max(need, reserve) if reserve >= need else need + GROWTH_SLOTS)
+            self._grow(parts, max(need, reserve) if reserve else need + GROWTH_SLOTS)
         for buffer, part in zip(self.buffers, parts, strict=True):
             buffer[:, :, self.used : need] = part
         self.used = need
@@ -66,6 +67,7 @@ class _Side:
                 fresh[:, :, : self.used] = self.buffers[i][:, :, : self.used]
             grown.append(fresh)
         self.buffers = tuple(grown)
+        self.peak_bytes = max(self.peak_bytes, sum(b.untyped_storage().nbytes() for b in grown))
 
     def read(self, dtype: torch.dtype) -> torch.Tensor:
         return self.codec.decode(tuple(b[:, :, : self.used] for b in self.buffers), dtype)
@@ -109,6 +111,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         self.window = window
         self.is_sliding = window is not None
         self.seen = 0
+        # slots to hold at once; 0 grows in steps
         self.reserve_slots = 0
         # while questions are packed behind a context nothing is dropped: the mask decides what each may see
         self.hold = False
@@ -180,6 +183,18 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         """Bytes that a sequence of ``tokens`` occupies here, counted on the stored tensors."""
         kept = tokens if self.window is None else min(tokens, self.window)
         return kept * sum(side.slot_bytes() for side in self._sides)
+
+    def reserve(self, tokens: int, room: int) -> None:
+        """Make the next growth large enough for ``tokens`` of context and ``room`` slots of questions behind it.
+
+        A window layer holds only its window and the chunk in work, so it grows to just what it needs.
+        """
+        self.reserve_slots = tokens + room if self.window is None else 1
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes that the storages of this layer have held at a time."""
+        return sum(side.peak_bytes for side in self._sides)
 
     def storages(self) -> dict[int, int]:
         """Bytes of each distinct storage by address, so that shared ones are counted once."""

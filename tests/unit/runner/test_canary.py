@@ -29,3 +29,9 @@ def test_a_failed_canary_says_nothing_but_all_failed_is_broken() -> None:
     assert judge([None, YES, YES, YES], [YES] * 4)[0] == "passed"
     assert judge([None, NO, NO, YES], [YES] * 4)[0] == "broken"
     assert judge([None] * 4, [YES] * 4)[0] == "broken"
+
+
+def test_the_reason_names_failures_of_the_setting_itself() -> None:
+    state, why = judge([None, None, None, NO], [YES] * 4)
+    assert state == "inconclusive"
+    assert "3 failed here" in why
