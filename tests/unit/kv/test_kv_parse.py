@@ -118,7 +118,7 @@ def test_wrong_settings_say_what_and_what_instead(streaming: None, text: str, ma
 def test_a_plugin_that_is_no_preset_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_from_files", {})
     file = tmp_path / "odd.py"
-    file.write_text("KIND = 'kv'\nPLUGIN = 3\n")
+    file.write_text("class Odd:\n    name = 'odd'\n    summary = 'no preset'\n\nKIND = 'kv'\nPLUGIN = Odd()\n")
     registry.add_file(file)
-    with pytest.raises(ConfigError, match="'odd' is a int; its PLUGIN must be a KVPreset"):
+    with pytest.raises(ConfigError, match="'odd' is a Odd; its PLUGIN must be a KVPreset"):
         parse_one("odd")
