@@ -11,7 +11,7 @@ ARGS   ?=
 # one core stays free: two busy thread pools on the same cores slow each other down tenfold
 export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 
-.PHONY: demo install test check format bench clean
+.PHONY: demo install test test-vllm check format bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/niah run
@@ -19,7 +19,12 @@ demo: $(VENV)/.run
 install: $(VENV)/.dev
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(ARGS)
+	@scripts/vllm_env.sh && $(MAKE) --no-print-directory test-vllm || { \
+	  code=$$?; [ $$code -eq 3 ] && [ -z "$(CI)" ] && echo "tests/vllm are left out" || exit $$code; }
+	$(BIN)/python -m pytest --ignore=tests/vllm $(ARGS)
+
+test-vllm:
+	.venv-vllm/bin/python -m pytest tests/vllm $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -23,6 +23,7 @@ from niah.runner.loop import Stop, run_plan
 from niah.runner.manifest import Manifest
 from niah.runner.plan import Plan, make_plan
 from niah.store.folder import RunFolder, open_run
+from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord, write_parquet
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def write_outputs(record: RunRecord) -> list[str]:
     notes = []
     try:
         write_parquet(record)
+        write_metrics(record.path)
     except MissingDependency as err:
         notes.append(str(err))
     try:

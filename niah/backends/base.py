@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -71,6 +71,7 @@ class SessionRequest:
         reuse: whether processed prefixes may be used again.
         is_complete: tells from text and case that decoding may stop.
         on_tokens: called with the number of prompt tokens processed, for progress.
+        on_sample: called with readings of a server or card while groups are in flight; kept as ``metrics.parquet``.
     """
 
     kv: KVConfig
@@ -78,6 +79,7 @@ class SessionRequest:
     reuse: bool
     is_complete: Callable[[str, Any], bool]
     on_tokens: Callable[[int], None] = lambda _: None
+    on_sample: Callable[[Mapping[str, float]], None] = lambda _: None
 
 
 class Session(Protocol):

@@ -8,7 +8,10 @@ from typing import Annotated, Any
 import typer
 
 
-def schema(what: Annotated[str, typer.Argument(help="config or row.")]) -> None:
+def schema(
+    what: Annotated[str, typer.Argument(help="config or row.")],
+    as_json: Annotated[bool, typer.Option("--json", help="On one line.")] = False,
+) -> None:
     """Print the JSON Schema of a config file (for editors) or of a line of rows.jsonl."""
     from niah.errors import ConfigError, near
     from niah.store.schema import row_json_schema
@@ -16,7 +19,7 @@ def schema(what: Annotated[str, typer.Argument(help="config or row.")]) -> None:
     makers = {"config": config_schema, "row": row_json_schema}
     if what not in makers:
         raise ConfigError(f"no schema named {what!r}.{near(what, makers)}")
-    typer.echo(json.dumps(makers[what](), indent=2))
+    typer.echo(json.dumps(makers[what](), indent=None if as_json else 2))
 
 
 def config_schema() -> dict[str, Any]:

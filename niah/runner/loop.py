@@ -18,6 +18,7 @@ from niah.runner.plan import Ids, Plan
 from niah.runner.rows import failed_row, make_row
 from niah.runner.workshop import Group
 from niah.store.folder import RunFolder
+from niah.store.metrics import append_sample
 from niah.store.read import newest, read_rows
 from niah.store.schema import Row
 from niah.types import Failure, Prompt, Reply
@@ -138,6 +139,7 @@ def _request(state: _State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
         reuse=reuse,
         is_complete=task.is_complete,
         on_tokens=lambda n: state.events.emit(ev.TokensDone(n)),
+        on_sample=lambda values: append_sample(state.folder, kv.name, values),
     )
 
 

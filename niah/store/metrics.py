@@ -1,0 +1,66 @@
+"""Readings of a server or card taken during a run: lines as they come, a parquet file at the end."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from niah.errors import MissingDependency, StoreError
+from niah.store.folder import RunFolder, write_atomic
+
+LINES = "metrics.jsonl"
+PARQUET = "metrics.parquet"
+
+
+def append_sample(folder: RunFolder, kv: str, values: Mapping[str, float]) -> None:
+    """Add one reading. They are many and not the truth of a run, so they are not synced to disk one by one.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    line = json.dumps({"at": datetime.now(UTC).isoformat(), "kv": kv, **values})
+    try:
+        with folder.file(LINES).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    except OSError as err:
+        raise StoreError(f"{LINES} of {str(folder.path)!r} cannot be written: {err.strerror or err}.") from err
+
+
+def read_samples(path: Path) -> list[dict[str, object]]:
+    """Readings of a run folder in order; a torn last line is left out."""
+    file = path / LINES
+    if not file.is_file():
+        return []
+    found = []
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue  # torn by a kill: readings are samples, the next one follows
+    return [entry for entry in found if isinstance(entry, dict)]
+
+
+def write_metrics(path: Path) -> Path | None:
+    """Write ``metrics.parquet`` beside the readings; None when there are none.
+
+    Raises:
+        MissingDependency: pyarrow is not installed.
+    """
+    samples = read_samples(path)
+    if not samples:
+        return None
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as err:
+        raise MissingDependency("pyarrow", "report", "Writing parquet") from err
+    names = list(dict.fromkeys(name for sample in samples for name in sample))
+    table = pa.table({name: [sample.get(name) for sample in samples] for name in names})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    target = RunFolder(path).file(PARQUET)
+    write_atomic(target, buffer.getvalue())
+    return target
