@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from niah.errors import CellError, ConfigError, boundary, near
-from niah.grid import length_label, parse_lengths
-from niah.kv.memory import MemoryRow, human_bytes, memory_rows, naive_note, parse_bytes
-from niah.kv.parse import parse_kv
-from niah.kv.shape import ModelShape
-from niah.kv.zoo import builtin_names, find_builtin
+
+if TYPE_CHECKING:
+    from niah.kv.memory import MemoryRow
+    from niah.kv.shape import ModelShape
 
 # a table in a pipe or log has no terminal that it must fit
 _PLAIN_WIDTH = 160
@@ -38,6 +37,10 @@ def memory(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on the last line.")] = False,
 ) -> None:
     """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
+    from niah.grid import parse_lengths
+    from niah.kv.memory import memory_rows, parse_bytes
+    from niah.kv.parse import parse_kv
+
     gpu_bytes = None if gpu is None else parse_bytes(gpu)
     length_list = parse_lengths(lengths)
     shape = resolve_shape(model)
@@ -56,6 +59,8 @@ def resolve_shape(model: str) -> ModelShape:
         ConfigError: none of them, or a config that cannot be used.
     """
     from niah.config import as_path
+    from niah.kv.shape import ModelShape
+    from niah.kv.zoo import find_builtin
 
     folder = as_path(model)
     if folder.is_dir():
@@ -70,6 +75,8 @@ def resolve_shape(model: str) -> ModelShape:
 
 
 def _known(model: str) -> str:
+    from niah.kv.zoo import builtin_names
+
     return f"{near(model.rsplit('/', 1)[-1], builtin_names())} Or give a folder with a config.json."
 
 
@@ -90,6 +97,8 @@ def _hub_shape(model: str) -> ModelShape:
             f"{model!r} is no folder and no built-in model, and its config could not be loaded from the hub "
             f"({reason[0] if reason else 'no reason given'}).{_known(model)}"
         ) from err
+    from niah.kv.shape import ModelShape
+
     return ModelShape.from_config(config.to_dict(), model)
 
 
@@ -106,6 +115,9 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
     from rich import box
     from rich.console import Console
     from rich.table import Table
+
+    from niah.grid import length_label
+    from niah.kv.memory import human_bytes, naive_note
 
     console = Console(highlight=False)
     if not console.is_terminal:
