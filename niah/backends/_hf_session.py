@@ -193,7 +193,7 @@ class HFSession:
     def _reply(
         self, prompt: Prompt, question: Question, context: _Context, allocated: int, timing: Timing, cached: int
     ) -> Answer:
-        stored = stored_tokens(prompt.token_count, max(1, len(question.output)))
+        stored = stored_tokens(prompt.token_count, question.generated)
         shape = self._shape
         usage = KVUsage(
             tokens=stored,
@@ -209,7 +209,7 @@ class HFSession:
             text=self._info.tokenizer.decode(question.output),
             stop=question.stop,
             prompt_tokens=prompt.token_count,
-            output_tokens=len(question.output),
+            output_tokens=question.generated,
             cached_tokens=cached,
             logprob=question.logprob,
             timing=timing,

@@ -49,6 +49,11 @@ class Question:
     stop: str = ""
     steps: int = 0
 
+    @property
+    def generated(self) -> int:
+        """Tokens that the model produced: the answer's and the end of the sequence, where it came."""
+        return len(self.output) + (self.stop == "end")
+
     def push(self, token: int, ends: frozenset[int]) -> bool:
         """Take one generated token; True when the answer has come to its end."""
         if token in ends:

@@ -23,6 +23,11 @@ WORDS = {
     "int8": "int8_per_token_head",
     "int4": "int4_per_token_head",
 }
+# our compute type -> vLLM's
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+# contexts of the longest kind that the pool has room for on a CPU; vLLM on a CPU would otherwise take most of the RAM
+POOL_CONTEXTS = 4
+POOL_FLOOR_BYTES = 256 << 20
 FP8 = ("fp8_e4m3", "fp8_e5m2")
 CPU_DTYPES = ("auto", "bf16", *FP8)
 MIN_VERSION = (0, 32)

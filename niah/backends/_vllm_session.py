@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from niah.backends._gguf import spare_threads
-from niah.backends._vllm_check import WORDS
+from niah.backends._vllm_check import DTYPES, POOL_CONTEXTS, POOL_FLOOR_BYTES, WORDS
 from niah.backends._vllm_memory import Pool, memory_of, read_pool
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
@@ -20,11 +20,6 @@ from niah.types import Answer, Failure, Prompt, Reply, Timing
 
 if TYPE_CHECKING:
     from niah.backends.vllm import VllmOptions
-
-DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-# contexts of the longest kind that the pool has room for on a CPU; vLLM on a CPU would otherwise take most of the RAM
-POOL_CONTEXTS = 4
-POOL_FLOOR_BYTES = 256 << 20
 
 
 @dataclass
@@ -40,6 +35,11 @@ class _Asked:
     preemptions: int = 0
     logprob: float | None = None
     waiting: set[str] = field(default_factory=set)
+
+    @property
+    def generated(self) -> int:
+        """Tokens that the model produced: the answer's and the end of the sequence, where it came."""
+        return len(self.output) + (self.stop == "end")
 
 
 @dataclass
@@ -312,7 +312,7 @@ class VllmSession:
             self._info.shape,
             self._request.kv,
             prompt,
-            len(asked.output),
+            asked.generated,
             asked.peak_blocks,
             preempted=asked.preemptions > 0,
         )
@@ -320,7 +320,7 @@ class VllmSession:
             text=self._info.tokenizer.decode(asked.output),
             stop=asked.stop,
             prompt_tokens=prompt.token_count,
-            output_tokens=len(asked.output),
+            output_tokens=asked.generated,
             cached_tokens=asked.cached,
             logprob=asked.logprob,
             timing=_timing(asked.metrics),
