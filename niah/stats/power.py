@@ -14,15 +14,6 @@ POWER = 0.8
 EXACT_PAIRS = 1_000
 
 
-def mcnemar_p(worse: int, better: int) -> float:
-    """Two-sided exact McNemar p-value: a binomial test of ``worse`` against ``better`` discordant pairs."""
-    total = worse + better
-    if total == 0:
-        return 1.0
-    tail = sum(comb(total, k) for k in range(min(worse, better) + 1)) / 2**total
-    return float(min(1.0, 2 * tail))
-
-
 def power_of_drop(pairs: int, drop: float, improve: float = IMPROVE_SHARE) -> float:
     """Probability that ``pairs`` pairs show a true drop at 5 %, summed over all outcomes.
 

@@ -5,7 +5,8 @@ import random
 import pytest
 from scipy.stats import binomtest
 
-from niah.stats.power import detectable_drop, mcnemar_p, power_of_drop
+from niah.stats.paired import mcnemar_p
+from niah.stats.power import detectable_drop, power_of_drop
 
 
 @pytest.mark.parametrize(("worse", "better"), [(0, 0), (5, 0), (6, 1), (10, 3), (30, 12), (4, 4)])
