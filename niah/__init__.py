@@ -1,6 +1,7 @@
 """niah: what a KV-cache setting costs in retrieval, and what it saves in memory.
 
-``niah.run(...)`` measures, ``niah.load(path)`` reads a run folder back; both give a ``Run``.
+``niah.run(...)`` measures, ``niah.load(path)`` reads a run folder back; both give a ``Run``. ``niah.compare(...)`` says
+whether settings or runs differ.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "load", "run"]
+__all__ = ["Run", "__version__", "compare", "load", "run"]
 
 if TYPE_CHECKING:
-    from niah.api import Run, load, run
+    from niah.api import Run, compare, load, run
 
 
 def __getattr__(name: str) -> Any:
     """Resolve the public names late, so that ``import niah`` costs nothing."""
-    if name in ("Run", "load", "run"):
+    if name in ("Run", "compare", "load", "run"):
         from niah import api
 
         return getattr(api, name)

@@ -29,6 +29,8 @@ from niah.store.read import RunRecord, write_parquet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from niah.report.comparison import ComparisonReport
+
 _EXIT_BY_STATUS = {"finished": 0, "budget": 5, "interrupted": 130}
 
 
@@ -247,3 +249,31 @@ def load(path: str | Path) -> Run:
     """
     record = RunRecord.load(open_run(Path(path)).path)
     return Run(record.path, record.manifest, record.rows)
+
+
+def compare(
+    *runs: str | Path | RunRecord,
+    base: str | None = None,
+    kvs: Sequence[str] | None = None,
+    margin: float = 0.02,
+    bar: float = 0.85,
+) -> ComparisonReport:
+    """Compare the KV settings of one run with its reference, or further runs with the first, setting by setting.
+
+    Args:
+        runs: folders, or what ``run`` and ``load`` gave.
+        base: the setting of the first run to compare with, instead of the reference or of the same setting.
+        kvs: only these new settings.
+        margin: largest difference in accuracy, as a share, that counts as none.
+        bar: accuracy that the effective length must hold.
+
+    Raises:
+        ConfigError: nothing can be joined, or a name or number is impossible.
+        StoreError: a folder is no run, or was written by a newer niah.
+    """
+    from niah.report.comparison import compare_records
+
+    if not runs:
+        raise ConfigError("give a run to compare, such as results/latest.")
+    records = [run if isinstance(run, RunRecord) else load(run) for run in runs]
+    return compare_records(records, base_kv=base, kvs=kvs, margin=margin, bar=bar)

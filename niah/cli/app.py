@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from niah import __version__
-from niah.cli import cell, doctor, listing, memory, plan, report, run, schema, show
+from niah.cli import cell, compare, doctor, listing, memory, plan, report, run, schema, show
 from niah.errors import NiahError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("plan")(plan.plan)
 app.command("show")(show.show)
 app.command("cell")(cell.cell)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("memory")(memory.memory)
 app.command("list")(listing.list_)
 app.command("doctor")(doctor.doctor)

@@ -46,7 +46,7 @@ def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None) -> No
     from niah.stats.power import detectable_drop
 
     made = make_plan(config)
-    drop = detectable_drop(made.cells_per_setting)
+    drop = detectable_drop(made.cells_per_setting, len(made.lengths) * made.config.grid.trials)
     document = made.to_json(drop, parse_bytes(gpu) if gpu else None)
     if not as_json:
         _print(made, document)
@@ -73,7 +73,7 @@ def _print(made: Any, document: dict[str, Any]) -> None:
             lines.append(f"KV memory   {entry['kv']} at {length_label(entry['length'])}: {size}{room}")
     drop = document["detectable_drop"]
     pairs = made.cells_per_setting
-    sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else "too few pairs to see any drop reliably"
+    sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else "too few to see any drop reliably"
     lines.append(f"sees        {pairs:,} pairs a setting: {sees}")
     lines += [f"refused     {problem.sentence()}" for problem in made.problems] or ["refused     nothing"]
     for line in lines:

@@ -13,14 +13,12 @@ from niah.stats.holm import holm
 from niah.stats.intervals import Interval
 from niah.stats.paired import mcnemar_p, paired_interval
 from niah.stats.pairs import Pairs, join_rows
+from niah.stats.power import ALPHA, MIN_CONTEXTS
 from niah.store.schema import Row
 from niah.types import JSON
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "too few to say"]
 MARGIN = 0.02
-ALPHA = 0.05
-# with fewer contexts not even all of them falling the same way is significant at 5 %: 2 / 2^6 is 3 %, 2 / 2^5 is 6 %
-MIN_CONTEXTS = 6
 # accuracy sees nothing when this share of pairs is right on both sides
 SATURATED = 0.97
 

@@ -16,7 +16,7 @@ class Point:
 
 
 def pareto_edge(points: Iterable[Point]) -> list[Point]:
-    """Points that no other beats, by bytes ascending. Another beats one by being smaller or better, and worse in neither.
+    """Points that no other beats, by bytes ascending: to beat is to be smaller or better, and worse in neither.
 
     Points without bytes or accuracy are left out. Equal points stay together.
     """

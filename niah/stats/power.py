@@ -1,4 +1,4 @@
-"""What a grid can see: the smallest drop in accuracy that a paired exact McNemar test finds with good power."""
+"""What a grid can see: the smallest drop in accuracy that the verdict ``worse`` finds with good power."""
 
 from __future__ import annotations
 
@@ -12,19 +12,32 @@ IMPROVE_SHARE = 0.03
 ALPHA = 0.05
 POWER = 0.8
 EXACT_PAIRS = 1_000
+# with fewer contexts not even all of them falling the same way is significant at 5 %: 2 / 2^6 is 3 %, 2 / 2^5 is 6 %
+MIN_CONTEXTS = 6
 
 
-def power_of_drop(pairs: int, drop: float, improve: float = IMPROVE_SHARE) -> float:
-    """Probability that ``pairs`` pairs show a true drop at 5 %, summed over all outcomes.
+def power_of_drop(pairs: int, drop: float, improve: float = IMPROVE_SHARE, contexts: int | None = None) -> float:
+    """Probability that ``pairs`` pairs show a true drop at 5 %.
+
+    The verdict asks for two things, and the less powerful of them decides: the exact McNemar test (summed over all
+    outcomes) and the interval over contexts (a t-test of their means; noncentral t). Questions of one context are taken
+    to fail independently: where they fail together, the power is less.
 
     Args:
         drop: share that gets worse minus share that gets better.
         improve: share that gets better.
+        contexts: independent texts that the pairs lie in; None asks for the exact test alone.
     """
+    if improve + drop + improve >= 1:
+        return 1.0
+    exact = _exact_power if pairs <= EXACT_PAIRS else _approximate_power
+    found = exact(pairs, drop, improve)
+    return found if contexts is None else min(found, _context_power(pairs, drop, improve, contexts))
+
+
+def _exact_power(pairs: int, drop: float, improve: float) -> float:
     worse = improve + drop
     discordant = worse + improve
-    if discordant >= 1:
-        return 1.0
     lean = worse / discordant
     found = 0.0
     weight = (1 - discordant) ** pairs
@@ -33,6 +46,17 @@ def power_of_drop(pairs: int, drop: float, improve: float = IMPROVE_SHARE) -> fl
             found += weight * _rejects(total, lean)
         weight *= (pairs - total) / (total + 1) * discordant / (1 - discordant)
     return found
+
+
+def _context_power(pairs: int, drop: float, improve: float, contexts: int) -> float:
+    """Probability that a two-sided t-test of ``contexts`` means of paired differences finds the drop."""
+    from scipy.special import nctdtr, stdtrit
+
+    if contexts < MIN_CONTEXTS:
+        return 0.0
+    standard_error = ((2 * improve + drop - drop**2) / pairs) ** 0.5
+    freedom = contexts - 1
+    return float(1 - nctdtr(freedom, drop / standard_error, stdtrit(freedom, 1 - ALPHA / 2)))
 
 
 @lru_cache(maxsize=4096)
@@ -52,16 +76,15 @@ def _rejects(total: int, lean: float) -> float:
     return sum(comb(total, k) * lean**k * (1 - lean) ** (total - k) for k in range(_critical(total), total + 1))
 
 
-def _approximate_power(pairs: int, drop: float) -> float:
+def _approximate_power(pairs: int, drop: float, improve: float) -> float:
     """Normal approximation of the paired test's power (Connor 1987), for grids where the exact sum is long."""
-    discordant = 2 * IMPROVE_SHARE + drop
+    discordant = 2 * improve + drop
     normal = NormalDist()
     reach = drop * pairs**0.5 - normal.inv_cdf(1 - ALPHA / 2) * discordant**0.5
     return normal.cdf(reach / (discordant - drop**2) ** 0.5)
 
 
-def detectable_drop(pairs: int) -> float | None:
+def detectable_drop(pairs: int, contexts: int | None = None) -> float | None:
     """The smallest drop in accuracy, in half points, found with 80 % power; None when not even 60 points are."""
-    power = power_of_drop if pairs <= EXACT_PAIRS else _approximate_power
-    found = bisect_left(range(1, 121), POWER, key=lambda step: power(pairs, step / 200))
+    found = bisect_left(range(1, 121), POWER, key=lambda step: power_of_drop(pairs, step / 200, contexts=contexts))
     return None if found == 120 else (found + 1) / 200

@@ -1,0 +1,132 @@
+"""``niah compare``: is one KV setting, or one run, worse than another?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from niah.cli.options import Json
+
+if TYPE_CHECKING:
+    from niah.report.comparison import ComparisonReport
+
+_WORSE, _NOT_EQUIVALENT = "worse", "not-equivalent"
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="One run: its settings. More: each against the first.")],
+    base: Annotated[
+        str | None, typer.Option("--base", help="KV setting of the first run to compare with (default: its reference).")
+    ] = None,
+    kv: Annotated[str | None, typer.Option("--kv", help="Only these settings: int8,int4.")] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="Largest difference that counts as none, as a share.")
+    ] = 0.02,
+    bar: Annotated[float, typer.Option("--bar", help="Accuracy that the effective length must hold.")] = 0.85,
+    max_drop: Annotated[
+        float | None, typer.Option("--max-drop", help="Exit 1 when accuracy fell by more than this beyond doubt.")
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option("--fail-on", help="Exit 1 on a verdict: worse, or not-equivalent.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Markdown for a pull request on stdout.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Figure of quality against KV bytes (.png, .svg or .pdf).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Paired by question: verdicts with intervals, by length and depth, quality against memory, and what else differed.
+
+    Only cells that both sides answered count. Exit code 1 goes by the interval's edge, never by the point.
+    """
+    from niah.api import compare as compare_runs
+    from niah.config import split_list
+
+    _check_gates(max_drop, fail_on)
+    kvs = split_list(kv) if kv is not None else None
+    report = compare_runs(*runs, base=base, kvs=kvs, margin=margin, bar=bar)
+    missed = _missed(report, max_drop, fail_on)
+    code = 1 if missed else 3 if _not_judged(report, max_drop, fail_on) else 0
+    if output is not None:
+        from niah.report.comparison_figure import save_edge
+
+        typer.echo(str(save_edge(report, output)), err=True)
+    if markdown:
+        typer.echo(report.markdown(), nl=False)
+    elif not as_json:
+        _print(report)
+    for line in missed or _not_judged(report, max_drop, fail_on):
+        typer.echo(f"niah: {line}", err=True)
+    if as_json:
+        typer.echo(json.dumps(report.to_json(code)))
+    raise typer.Exit(code)
+
+
+def _check_gates(max_drop: float | None, fail_on: str | None) -> None:
+    from niah.errors import ConfigError, near
+
+    if max_drop is not None and not 0 <= max_drop < 1:
+        raise ConfigError(f"--max-drop cannot be {max_drop:g}: give a share from 0 to below 1; 0.02 is 2 points.")
+    if fail_on is not None and fail_on not in (_WORSE, _NOT_EQUIVALENT):
+        raise ConfigError(f"--fail-on cannot be {fail_on!r}.{near(fail_on, [_WORSE, _NOT_EQUIVALENT])}")
+
+
+def _missed(report: ComparisonReport, max_drop: float | None, fail_on: str | None) -> list[str]:
+    """Thresholds that were missed, a sentence each."""
+    from niah.report.comparison_text import sentence
+
+    missed = []
+    for item in report.comparisons:
+        if max_drop is not None and item.drops_more_than(max_drop):
+            missed.append(f"--max-drop {max_drop:g} is missed beyond doubt. {sentence(item)}")
+        elif fail_on == _WORSE and item.verdict == "worse":
+            missed.append(f"--fail-on worse. {sentence(item)}")
+        elif fail_on == _NOT_EQUIVALENT and item.verdict not in ("equivalent", "better"):
+            missed.append(f"--fail-on not-equivalent. {sentence(item)}")
+    return missed
+
+
+def _not_judged(report: ComparisonReport, max_drop: float | None, fail_on: str | None) -> list[str]:
+    """Settings that a gate could not judge because a canary failed: a gate must not pass them in silence."""
+    if max_drop is None and fail_on is None:
+        return []
+    return [
+        f"{item.new} cannot be judged: a canary failed, see niah show." for item in report.comparisons if item.broken
+    ]
+
+
+def _print(report: ComparisonReport) -> None:
+    from rich.console import Console
+
+    from niah.report import comparison_text as text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)
+    for path in dict.fromkeys(str(side.record.path) for item in report.items for side in (item.base, item.new)):
+        typer.echo(path)
+    for total in report.comparisons:
+        typer.echo(text.sentence(total))
+    typer.echo("")
+    console.print(text.verdict_table(report))
+    for item in report.items:
+        typer.echo(f"\n{text.printable(item.total.new)} against {text.printable(item.total.base)}")
+        console.print(text.part_table(item))
+        for line in text.shape_sentences(item):
+            typer.echo(f" {line}")
+    if any(point.kv_bytes_per_token is not None for point in report.points):
+        typer.echo("\nquality against memory")
+        console.print(text.edge_table(report))
+    caveats = [f"{item.total.new}: {caveat}" for item in report.items for caveat in item.total.caveats]
+    if caveats or report.notes:
+        typer.echo("\nread with care")
+        for line in [*caveats, *report.notes]:
+            typer.echo(f" {text.printable(line)}")
+    for item in report.items:
+        if item.differs:
+            typer.echo(f"\nnot the same under {text.printable(item.total.new)}")
+            for line in text.difference_lines(item):
+                typer.echo(f" {line}")
