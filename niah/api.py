@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from niah import __version__
 from niah.config import RunConfig, build_config, merge, normalise
@@ -19,9 +19,12 @@ from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
 from niah.report.summary import SettingSummary, summaries
 from niah.runner import events as ev
+from niah.runner.adaptive import Rounds
+from niah.runner.difficulty import choose, resolved, sentence
 from niah.runner.loop import Stop, run_plan
 from niah.runner.manifest import Manifest
 from niah.runner.plan import Plan, make_plan
+from niah.stats.sequential import undecided
 from niah.store.folder import RunFolder, open_run
 from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord, write_parquet
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     from niah.report.comparison import ComparisonReport
 
+T = TypeVar("T")
 _EXIT_BY_STATUS = {"finished": 0, "budget": 5, "interrupted": 130}
 
 
@@ -121,16 +125,30 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
     events = ev.Events(sinks)
     with RunFolder.find_or_create(Path(plan.config.out), label, plan.run_identity(), today, fresh) as folder:
         manifest = Manifest(plan, folder, command, __version__)
+        if plan.config.difficulty:
+            plan = _at_difficulty(plan, manifest, events)
+            manifest = Manifest(plan, folder, command, __version__)
         limit = plan.config.max_minutes
         stop = Stop(deadline=time.monotonic() + 60 * limit if limit else None)
-        status = _run_loop(_with_signals(plan, folder, manifest, events, stop))
+        rounds = Rounds(plan, undecided) if plan.config.grid.auto_trials else None
+        status = _run_loop(_with_signals(plan, folder, manifest, events, stop, rounds))
         record = RunRecord.load(folder.path)
         for note in write_outputs(record):
             events.emit(ev.Note(note))
         return _outcome(plan, record, folder.path, status)
 
 
-def _run_loop(work: Coroutine[Any, Any, str]) -> str:
+def _at_difficulty(plan: Plan, manifest: Manifest, events: ev.Events) -> Plan:
+    """The plan with the rung that a probe chooses now, or that it chose when this folder was first run."""
+    record = manifest.difficulty
+    if record is None:
+        record = _run_loop(choose(plan))
+        manifest.choose_difficulty(record)
+    events.emit(ev.Note(sentence(record)))
+    return plan_run(resolved(plan.config, record["chosen"]))
+
+
+def _run_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end in a loop of its own: in a thread where this one has a loop already, as in a notebook."""
     try:
         asyncio.get_running_loop()
@@ -140,7 +158,9 @@ def _run_loop(work: Coroutine[Any, Any, str]) -> str:
         return pool.submit(asyncio.run, work).result()
 
 
-async def _with_signals(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop) -> str:
+async def _with_signals(
+    plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop, rounds: Rounds | None
+) -> str:
     """The first Ctrl-C (or SIGTERM) ends the run after what is in flight; the second ends it now."""
     loop = asyncio.get_running_loop()
 
@@ -161,7 +181,7 @@ async def _with_signals(plan: Plan, folder: RunFolder, manifest: Manifest, event
         except (NotImplementedError, RuntimeError, ValueError):
             continue  # not in the main thread (a notebook), or a system without signals
     try:
-        return await run_plan(plan, folder, manifest, events, stop)
+        return await run_plan(plan, folder, manifest, events, stop, rounds)
     finally:
         for sig in handled:
             loop.remove_signal_handler(sig)

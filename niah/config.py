@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from niah import registry
 from niah.errors import ConfigError, near
@@ -16,6 +16,8 @@ from niah.errors import ConfigError, near
 SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password")
 DEFAULT_LENGTHS = "512,1k,2k"
 DEFAULT_DEPTHS = "5"
+# what --trials auto spends at most on a cell
+AUTO_MOST_TRIALS = 64
 
 
 class _Section(BaseModel):
@@ -36,12 +38,28 @@ class Named(_Section):
 
 
 class GridConfig(_Section):
-    """The grid. Lengths and depths stay as written; ``niah.grid`` reads them."""
+    """The grid. Lengths and depths stay as written; ``niah.grid`` reads them.
+
+    Attributes:
+        trials: texts and needles per cell; with ``auto_trials`` the most that a cell may get.
+        auto_trials: spend trials until every verdict is settled; ``trials: auto`` and ``trials: auto:32`` set both.
+    """
 
     lengths: str = DEFAULT_LENGTHS
     depths: str = DEFAULT_DEPTHS
     trials: int = Field(default=2, ge=1, le=10_000)
     seed: int = Field(default=0, ge=0)
+    auto_trials: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _auto(cls, data: object) -> object:
+        """``trials: auto`` and ``trials: auto:MOST`` to a number and a flag."""
+        if isinstance(data, dict) and isinstance(data.get("trials"), str):
+            word, colon, most = data["trials"].strip().partition(":")
+            if word == "auto":
+                return {**data, "trials": most if colon else AUTO_MOST_TRIALS, "auto_trials": True}
+        return data
 
     @field_validator("lengths", "depths", mode="before")
     @classmethod
@@ -62,6 +80,8 @@ class RunConfig(_Section):
         answer_budget: least tokens that an answer may take.
         reuse: ``on``, ``off``, or ``verify``: a sample is asked both ways and compared.
         max_minutes: stop cleanly after this time.
+        difficulty: ``auto`` lets a probe of the reference choose the task's rung, so that it is neither easy nor
+            hopeless.
         plugins: Python files with further plugins, loaded for this run.
     """
 
@@ -76,6 +96,7 @@ class RunConfig(_Section):
     reuse: Literal["on", "off", "verify"] = "on"
     out: str = "results"
     max_minutes: float | None = Field(default=None, gt=0)
+    difficulty: Literal["auto"] | None = None
     plugins: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -58,8 +58,13 @@ Depths: TypeAlias = Annotated[
     typer.Option("--depths", "-d", envvar="NIAH_DEPTHS", help="11, or 0,50,100 (percent).", rich_help_panel=_GRID),
 ]
 Trials: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--trials", "-n", envvar="NIAH_TRIALS", help="Texts and needles per cell.", rich_help_panel=_GRID),
+    str | None,
+    typer.Option(
+        *("--trials", "-n"),
+        envvar="NIAH_TRIALS",
+        help="Texts and needles per cell, or auto: until verdicts are settled.",
+        rich_help_panel=_GRID,
+    ),
 ]
 Seed: TypeAlias = Annotated[int | None, typer.Option("--seed", envvar="NIAH_SEED", rich_help_panel=_GRID)]
 Sets: TypeAlias = Annotated[
@@ -74,6 +79,10 @@ Reuse: TypeAlias = Annotated[
 ]
 Out: TypeAlias = Annotated[
     str | None, typer.Option("--out", "-o", envvar="NIAH_OUT", help="Folder of run folders (default: results).")
+]
+Difficulty: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--difficulty", help="auto: a probe chooses how hard the task is.", rich_help_panel=_RUN),
 ]
 MaxMinutes: TypeAlias = Annotated[float | None, typer.Option("--max-minutes", help="Stop cleanly after this time.")]
 Plugin: TypeAlias = Annotated[
@@ -111,7 +120,7 @@ def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("backend", "task", "haystack"):
         if flags.get(name) is not None:
             layer[name] = named_from_text(name, flags[name])
-    for name in ("model", "reference", "reuse", "out", "max_minutes"):
+    for name in ("model", "reference", "reuse", "out", "max_minutes", "difficulty"):
         if flags.get(name) is not None:
             layer[name] = flags[name]
     grid = {k: flags[k] for k in ("lengths", "depths", "trials", "seed") if flags.get(k) is not None}

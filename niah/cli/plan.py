@@ -25,6 +25,7 @@ def plan(
     depths: opt.Depths = None,
     trials: opt.Trials = None,
     seed: opt.Seed = None,
+    difficulty: opt.Difficulty = None,
     sets: opt.Sets = None,
     reference: opt.Reference = None,
     reuse: opt.Reuse = None,
@@ -46,7 +47,8 @@ def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None) -> No
     from niah.stats.power import detectable_drop
 
     made = make_plan(config)
-    drop = detectable_drop(made.cells_per_setting, len(made.lengths) * made.config.grid.trials)
+    contexts = len(made.lengths) * made.config.grid.trials
+    drop = detectable_drop(contexts * len(made.depths), contexts)
     document = made.to_json(drop, parse_bytes(gpu) if gpu else None)
     if not as_json:
         _print(made, document)
@@ -59,7 +61,8 @@ def _print(made: Any, document: dict[str, Any]) -> None:
     from niah.grid import length_label
     from niah.kv.memory import human_bytes
 
-    trials = made.config.grid.trials
+    most = made.config.grid.trials
+    trials = f"{made.first_trials} to {most}" if made.config.grid.auto_trials else most
     grid = f"{len(made.kvs)} KV settings × {len(made.lengths)} lengths × {len(made.depths)} depths × {trials} trials"
     lines = [
         f"{made.info.name} · {made.backend.name} · {grid} = {made.cell_count:,} cells",
@@ -72,9 +75,13 @@ def _print(made: Any, document: dict[str, Any]) -> None:
             size = human_bytes(entry["logical_bytes"])
             lines.append(f"KV memory   {entry['kv']} at {length_label(entry['length'])}: {size}{room}")
     drop = document["detectable_drop"]
-    pairs = made.cells_per_setting
+    pairs = len(made.lengths) * len(made.depths) * most
     sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else "too few to see any drop reliably"
     lines.append(f"sees        {pairs:,} pairs a setting: {sees}")
     lines += [f"refused     {problem.sentence()}" for problem in made.problems] or ["refused     nothing"]
+    if made.config.grid.auto_trials:
+        lines.append("trials      auto: the figures above are the first round's, what it sees is the last one's")
+    if made.config.difficulty:
+        lines.append("difficulty  auto: the task's rung is chosen by a probe when the run begins")
     for line in lines:
         typer.echo(line)

@@ -78,6 +78,11 @@ class Progress:
         match event:
             case ev.RunStarted():
                 self._run_started(event)
+            case ev.CellsAdded():
+                self._rows_total += event.cells
+                self._tokens_total += event.prompt_tokens
+                if self._bar is not None:
+                    self._bar.update(self._task, total=self._rows_total)
             case ev.SettingStarted():
                 self._kv = event.kv
                 if not self._live:

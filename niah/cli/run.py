@@ -22,6 +22,7 @@ def run(
     depths: opt.Depths = None,
     trials: opt.Trials = None,
     seed: opt.Seed = None,
+    difficulty: opt.Difficulty = None,
     sets: opt.Sets = None,
     reference: opt.Reference = None,
     reuse: opt.Reuse = None,

@@ -27,6 +27,14 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CellsAdded(Event):
+    """``--trials auto`` has granted more cells."""
+
+    cells: int
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class SettingStarted(Event):
     kv: str
     owed: int

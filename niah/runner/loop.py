@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from niah.backends.base import Engine, Session, SessionRequest
 from niah.errors import CellError, ConfigError, boundary
 from niah.kv.base import KVConfig
 from niah.runner import events as ev
+from niah.runner.adaptive import Rounds
 from niah.runner.canary import CanaryResult, canary_prompts, run_canary
 from niah.runner.manifest import Manifest
 from niah.runner.plan import Ids, Plan
@@ -58,8 +60,13 @@ class _State:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-async def run_plan(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop) -> str:
+async def run_plan(
+    plan: Plan, folder: RunFolder, manifest: Manifest, events: ev.Events, stop: Stop, rounds: Rounds | None = None
+) -> str:
     """Run what is owed; returns ``finished``, ``interrupted`` or ``budget``.
+
+    Args:
+        rounds: grants more trials to what is undecided, after each time that all owed cells were asked.
 
     Raises:
         BackendUnavailable: the engine cannot be opened; rows that exist are kept.
@@ -77,16 +84,39 @@ async def run_plan(plan: Plan, folder: RunFolder, manifest: Manifest, events: ev
     todo = [kv for kv in plan.kvs if owed[kv.name] or not manifest.settled_canary(kv.name)]
     status = "failed"
     try:
-        if todo:
-            async with plan.backend.open(plan.options, plan.info) as engine:
+        async with AsyncExitStack() as stack:
+            engine: Engine | None = None
+            while True:
+                if todo and engine is None:
+                    engine = await stack.enter_async_context(plan.backend.open(plan.options, plan.info))
                 for kv in todo:
-                    if not stop.due():
+                    if engine is not None and not stop.due():
                         await _run_setting(state, engine, kv, owed[kv.name])
+                if stop.due() or rounds is None or not _granted(state, rounds):
+                    break
+                owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
+                todo = [kv for kv in plan.kvs if owed[kv.name]]
+                _announce_more(state, owed)
         status = stop.reason or "finished"
     finally:
+        if rounds is not None:
+            manifest.adaptive(rounds.to_json(status))
         manifest.finish(status)
+    if rounds is not None:
+        events.emit(ev.Note(f"trials auto: stopped because {rounds.stopped(status)}"))
     events.emit(ev.RunFinished(str(folder.path), status))
     return status
+
+
+def _granted(state: _State, rounds: Rounds) -> bool:
+    grown = rounds.grow(list(state.rows.values()), state.manifest.broken())
+    state.events.emit(ev.Note(f"trials auto: {rounds.sentence}"))
+    return grown
+
+
+def _announce_more(state: _State, owed: dict[str, list[Owed]]) -> None:
+    groups = [o for found in owed.values() for o in found]
+    state.events.emit(ev.CellsAdded(sum(len(o.wanted) for o in groups), sum(o.group.length for o in groups)))
 
 
 def _announce(state: _State, owed: dict[str, list[Owed]]) -> None:
@@ -105,7 +135,7 @@ def _is_owed(row: Row) -> bool:
 def _owed(state: _State, kv: KVConfig) -> list[Owed]:
     """Groups with cells that have no usable row yet. Cases are made here, without assembling prompts."""
     out = []
-    for group in state.plan.groups:
+    for group in state.plan.groups_of(kv.name):
         cases = state.plan.workshop.cases(group)
         wanted = []
         for i, case in enumerate(cases):

@@ -28,7 +28,7 @@ class Manifest:
         self._data["started_at"] = old.get("started_at") or _now()
         earlier = old.get("settings", {})
         self._data["settings"] = {kv.name: _setting(plan, kv, earlier.get(kv.name, {})) for kv in plan.kvs}
-        for key in ("reuse_check",):
+        for key in ("reuse_check", "adaptive", "difficulty"):
             if key in old:
                 self._data[key] = old[key]
 
@@ -65,6 +65,20 @@ class Manifest:
 
     def broken(self) -> list[str]:
         return [kv for kv, setting in self._data["settings"].items() if setting.get("broken")]
+
+    def adaptive(self, values: dict[str, Any]) -> None:
+        """Rounds of ``--trials auto`` so far, and the cells that they have added."""
+        self._data |= {"adaptive": values, "questions": _questions(self._plan), "plan": _planned(self._plan)}
+        self._save()
+
+    @property
+    def difficulty(self) -> dict[str, Any] | None:
+        """What ``--difficulty auto`` chose when this folder was first run."""
+        return self._data.get("difficulty")
+
+    def choose_difficulty(self, values: dict[str, Any]) -> None:
+        self._data["difficulty"] = values
+        self._save()
 
     def reuse_check(self, kv: str, values: dict[str, Any]) -> None:
         self._data.setdefault("reuse_check", {})[kv] = values
@@ -119,17 +133,23 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
         "hardware": hardware(),
         "versions": {"niah": version, **versions()},
         "questions": _questions(plan),
-        "plan": {"cells": plan.cell_count, "tokens_unique": plan.tokens_unique, "tokens_naive": plan.tokens_naive},
+        "plan": _planned(plan),
     }
+
+
+def _planned(plan: Plan) -> dict[str, int]:
+    return {"cells": plan.cell_count, "tokens_unique": plan.tokens_unique, "tokens_naive": plan.tokens_naive}
 
 
 def _questions(plan: Plan) -> dict[str, str]:
     """Question of each pair, for the report's drawer; left out of very large runs, where ``niah cell`` shows it."""
     if plan.cells_per_setting > QUESTIONS_KEPT:
         return {}
+    most = max(plan.trials_of(kv.name) for kv in plan.kvs)
     return {
         plan.ids(plan.kvs[0], group, case).pair: case.question
         for group in plan.groups
+        if group.trial < most
         for case in plan.workshop.cases(group)
     }
 

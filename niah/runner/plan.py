@@ -19,6 +19,9 @@ from niah.runner.host import this_host
 from niah.runner.workshop import BUILDER_VERSION, Group, Workshop
 from niah.types import ROW_SCHEMA, Case, Problem
 
+# what --trials auto begins with: enough contexts for a first verdict even at a single length
+FIRST_TRIALS = 6
+
 
 @dataclass(frozen=True)
 class Ids:
@@ -35,7 +38,8 @@ class Plan:
     Attributes:
         kvs: settings in the order in which they run, the reference first.
         reference: name of the reference setting, or None.
-        groups: contexts in the order in which they are asked.
+        groups: contexts in the order in which they are asked; with ``--trials auto`` all that may be asked.
+        limits: trials that a setting has been granted so far, where that is not all.
         problems: why it cannot run; empty when it can.
     """
 
@@ -50,24 +54,40 @@ class Plan:
     depths: tuple[float, ...]
     groups: tuple[Group, ...]
     problems: list[Problem] = field(default_factory=list)
+    limits: dict[str, int] = field(default_factory=dict)
 
     @property
     def cell_count(self) -> int:
-        return len(self.kvs) * self.cells_per_setting
+        return sum(len(group.layout.asked) for kv in self.kvs for group in self.groups_of(kv.name))
+
+    @property
+    def first_trials(self) -> int:
+        """Trials that every setting gets."""
+        grid = self.config.grid
+        return min(FIRST_TRIALS, grid.trials) if grid.auto_trials else grid.trials
+
+    def trials_of(self, kv: str) -> int:
+        """Trials that a setting has been granted."""
+        return self.limits.get(kv, self.first_trials)
+
+    def groups_of(self, kv: str) -> list[Group]:
+        """Contexts that a setting is asked."""
+        return [group for group in self.groups if group.trial < self.trials_of(kv)]
 
     @property
     def cells_per_setting(self) -> int:
-        return len(self.lengths) * len(self.depths) * self.config.grid.trials
+        """Cells of a setting that has been granted the most trials."""
+        return len(self.lengths) * len(self.depths) * max(self.trials_of(kv.name) for kv in self.kvs)
 
     @property
     def tokens_naive(self) -> int:
         """Prompt tokens when every cell is processed from its first token: at most, answers included."""
-        return len(self.kvs) * len(self.depths) * self.config.grid.trials * sum(self.lengths)
+        return sum(g.length * len(g.layout.asked) for kv in self.kvs for g in self.groups_of(kv.name))
 
     @property
     def tokens_unique(self) -> int:
         """Prompt tokens when every context is processed once."""
-        return len(self.kvs) * sum(group.length for group in self.groups)
+        return sum(group.length for kv in self.kvs for group in self.groups_of(kv.name))
 
     def ids(self, kv: KVConfig, group: Group, case: Case) -> Ids:
         """Hashes of all that can change the answer of one cell; ``pair`` leaves out backend, model and setting."""
@@ -125,8 +145,10 @@ class Plan:
             "reference": self.reference,
             "lengths": list(self.lengths),
             "depths": list(self.depths),
-            "trials": self.config.grid.trials,
+            "trials": f"auto:{self.config.grid.trials}" if self.config.grid.auto_trials else self.config.grid.trials,
         }
+        if self.config.difficulty:
+            asked["difficulty"] = self.config.difficulty
         return identity(asked)[:10]
 
     def to_json(self, detectable_drop: float | None, gpu_bytes: int | None = None) -> dict[str, Any]:
@@ -235,7 +257,7 @@ def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...
 
 def _try_building(plan: Plan) -> None:
     """Make all cases, and the first trial's prompts of every length: what cannot be built is refused now."""
-    for group in plan.groups:
+    for group in (group for group in plan.groups if group.trial < plan.first_trials):
         try:
             if group.trial:
                 plan.workshop.cases(group)

@@ -62,7 +62,7 @@ def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Repl
         "kv_memory": reply.memory,
         "timing": reply.timing,
     }
-    outcome = _outcome(plan, prompt, reply)
+    outcome = outcome_of(plan, prompt, reply)
     if outcome != "answered":
         return Row(**common, outcome=outcome, error=f"{outcome}: stopped by {reply.stop!r}")
     score = registry.load("scoring", prompt.case.scorer).score(reply.text, prompt.case)
@@ -76,7 +76,8 @@ def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Repl
     )
 
 
-def _outcome(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:
+def outcome_of(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:
+    """Only ``answered`` is right or wrong."""
     if reply.stop == "refused":
         return "refused"
     if reply.stop == "length" and not plan.workshop.task.is_complete(reply.text, prompt.case):

@@ -19,6 +19,7 @@ from niah.types import JSON
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "too few to say"]
 MARGIN = 0.02
+CONFIDENCE = 0.95
 # accuracy sees nothing when this share of pairs is right on both sides
 SATURATED = 0.97
 
@@ -96,7 +97,9 @@ class Comparison:
         }
 
 
-def judge(ci: Interval | None, p: float, contexts: int, margin: float = MARGIN) -> Verdict:
+def judge(
+    ci: Interval | None, p: float, contexts: int, margin: float = MARGIN, confidence: float = CONFIDENCE
+) -> Verdict:
     """The verdict from the interval's edges, never from the point.
 
     ``equivalent``: the whole interval lies within the margin, even where a small difference is certain.
@@ -107,9 +110,9 @@ def judge(ci: Interval | None, p: float, contexts: int, margin: float = MARGIN) 
         return "too few to say"
     if -margin < ci.low and ci.high < margin:
         return "equivalent"
-    if p < ALPHA and ci.high < 0:
+    if p < 1 - confidence and ci.high < 0:
         return "worse"
-    if p < ALPHA and ci.low > 0:
+    if p < 1 - confidence and ci.low > 0:
         return "better"
     return "too few to say"
 
@@ -122,6 +125,7 @@ def compare_rows(
     new: str = "new",
     margin: float = MARGIN,
     broken: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
 ) -> Comparison:
     """Compare the rows of two settings (one setting on each side), joined on ``pair_id``.
 
@@ -129,15 +133,24 @@ def compare_rows(
         base, new: names for tables and sentences.
         margin: largest difference in accuracy, as a share, that counts as none.
         broken: which of the two names failed their canary.
+        confidence: of the intervals; 1 minus it is the level of the test.
 
     Raises:
         ValueError: the margin is not between 0 and 1, both excluded.
     """
-    return compare_pairs(join_rows(base_rows, new_rows), base=base, new=new, margin=margin, broken=broken)
+    return compare_pairs(
+        join_rows(base_rows, new_rows), base=base, new=new, margin=margin, broken=broken, confidence=confidence
+    )
 
 
 def compare_pairs(
-    pairs: Pairs, *, base: str = "base", new: str = "new", margin: float = MARGIN, broken: Sequence[str] = ()
+    pairs: Pairs,
+    *,
+    base: str = "base",
+    new: str = "new",
+    margin: float = MARGIN,
+    broken: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
 ) -> Comparison:
     """As ``compare_rows``, from pairs that are joined already: all of them, one length, one depth band."""
     if not 0 < margin < 1:
@@ -145,14 +158,16 @@ def compare_pairs(
     count = len(pairs)
     contexts = pairs.context_count
     deltas = pairs.new.astype(float) - pairs.base.astype(float)
-    ci = hull(paired_interval(pairs.lost, pairs.gained, count), *_bootstrap(deltas, pairs)) if count else None
+    ci = None
+    if count:
+        ci = hull(paired_interval(pairs.lost, pairs.gained, count, confidence), *_bootstrap(deltas, pairs, confidence))
     p = mcnemar_p(pairs.lost, pairs.gained)
     known = ~np.isnan(pairs.logprob_deltas)
     logprobs = pairs.where(known)
-    logprob_ci = _bootstrap(logprobs.logprob_deltas, logprobs)
+    logprob_ci = _bootstrap(logprobs.logprob_deltas, logprobs, confidence)
     spoilt = any(name in (base, new) for name in broken)
     logprob_delta = float(logprobs.logprob_deltas.mean()) if len(logprobs) else None
-    verdict = "too few to say" if spoilt else judge(ci, p, contexts, margin)
+    verdict = "too few to say" if spoilt else judge(ci, p, contexts, margin, confidence)
     return Comparison(
         base=base,
         new=new,
@@ -175,14 +190,14 @@ def compare_pairs(
     )
 
 
-def _bootstrap(values: Floats, pairs: Pairs) -> tuple[Interval, ...]:
+def _bootstrap(values: Floats, pairs: Pairs, confidence: float) -> tuple[Interval, ...]:
     """The bootstrap interval of the mean over contexts; none when there are fewer than two of them."""
     contexts = pairs.context_count
     if contexts < 2:
         return ()
     columns = np.stack([values, np.ones_like(values)], axis=1)
     totals = resampled(context_sums(columns, pairs.contexts, contexts))
-    return (expanded_interval(totals[:, 0] / totals[:, 1], contexts),)
+    return (expanded_interval(totals[:, 0] / totals[:, 1], contexts, confidence),)
 
 
 def _caveats(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -40,6 +40,7 @@ class TaskPlugin(Generic[T]):
         make: cases of one context, in the order of ``layout.asked``; decided by options, seed and layout alone
             (and by the haystack only where a candidate key or value would collide with it).
         is_complete: True when a reply that starts so cannot change its judgement any more, so decoding may stop.
+        rungs: changes of the options from easy to hard, for the depths asked; None when there is nothing to choose.
         version: goes into every cell's identity; raise it when the same seed makes another case.
     """
 
@@ -50,3 +51,4 @@ class TaskPlugin(Generic[T]):
     layouts: Callable[[T, Sequence[float]], list[ContextLayout]]
     make: Callable[[T, int, ContextLayout, Collides], list[Case]]
     is_complete: Callable[[str, Case], bool]
+    rungs: Callable[[T, Sequence[float]], Sequence[Mapping[str, Any]]] | None = None

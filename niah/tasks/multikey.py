@@ -107,6 +107,17 @@ def ask(values: Values, needles: tuple[Needle, ...], asked: Needle, answer_prefi
     )
 
 
+def rungs(options: MultikeyOptions, depths: Sequence[float]) -> list[dict[str, int]]:  # noqa: ARG001 (the plugin's shape)
+    """More keys to tell apart are harder: doubling, as far as there are names."""
+    pool = min(len(CITIES), len(VALUE_WORDS)) if options.values == "word" else len(CITIES)
+    keys = 2
+    found = []
+    while keys <= pool:
+        found.append({"keys": keys})
+        keys *= 2
+    return found
+
+
 PLUGIN = TaskPlugin(
     name="multikey",
     summary="keyed needles at every depth of one context, one question each",
@@ -115,4 +126,5 @@ PLUGIN = TaskPlugin(
     layouts=layouts,
     make=make,
     is_complete=is_settled,
+    rungs=rungs,
 )

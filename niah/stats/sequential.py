@@ -1,0 +1,63 @@
+"""When enough trials are enough: whether a setting's verdict already holds at a level that allows several looks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from niah.stats.compare import MARGIN, compare_rows
+from niah.stats.intervals import wilson
+from niah.store.schema import Row
+
+# looking after 6, 12, 24, 48 and 64 trials at 95 % would raise false alarms far above 5 %; stopping early asks for 99 %
+# (after Haybittle and Peto: strict while it runs, 95 % at the end)
+STOP_CONFIDENCE = 0.99
+# without anything to compare with, accuracy is known well enough when its 95 % interval is this narrow
+NARROW = 0.1
+
+
+def undecided(
+    rows: Sequence[Row], kvs: Sequence[str], reference: str | None, broken: Collection[str] = ()
+) -> dict[str, str]:
+    """Settings that more trials would serve, each with the reason in words.
+
+    A setting is decided when it is better, worse or equivalent at 99 %, or broken; without a reference, when the
+    interval of its accuracy is at most ten points wide. The reference itself is asked as often as any other needs it.
+
+    Args:
+        rows: of all settings; of a cell that is there twice the newest answered row counts.
+        kvs: settings to look at, the reference among them or not.
+    """
+    if reference in broken:
+        return {}
+    others = [kv for kv in kvs if kv != reference]
+    found: dict[str, str] = {}
+    for kv in others if reference is not None and others else kvs:
+        own = [row for row in rows if row.kv == kv]
+        if kv in broken:
+            continue
+        if reference is not None and others:
+            base = [row for row in rows if row.kv == reference]
+            why = _straddles(base, own)
+        else:
+            why = _is_wide(own)
+        if why:
+            found[kv] = why
+    return found
+
+
+def _straddles(base: Sequence[Row], own: Sequence[Row]) -> str:
+    seen = compare_rows(base, own, margin=MARGIN, confidence=STOP_CONFIDENCE)
+    if seen.verdict != "too few to say":
+        return ""
+    if seen.ci is None:
+        return "no answered pair yet"
+    points = f"{seen.ci.low * 100:+.1f} to {seen.ci.high * 100:+.1f} points"
+    return f"{points} at {STOP_CONFIDENCE * 100:g} % on {seen.pairs:,} pairs".replace("-", "−")
+
+
+def _is_wide(own: Sequence[Row]) -> str:
+    answers = [row.correct is True for row in own if row.outcome == "answered"]
+    interval = wilson(sum(answers), len(answers))
+    if answers and interval.width <= NARROW:
+        return ""
+    return f"accuracy {interval.low * 100:.0f}–{interval.high * 100:.0f} % on {len(answers):,} answers"
