@@ -203,6 +203,7 @@ class Host:
     cpu_flags: frozenset[str] = frozenset()
     gpu_name: str = ""
     gpu_bytes: int | None = None
+    gpu_count: int = 0
     compute_capability: tuple[int, int] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from niah.backends._vllm_settings import stored_as
 from niah.kv.base import KVConfig
 from niah.kv.memory import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
 from niah.kv.shape import ModelShape
@@ -34,11 +35,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The engine's pool. One block is reserved as the null block and never given out."""
+    """The engine's pool. One block is reserved as the null block and never given out.
+
+    Attributes:
+        pool_bytes: of one rank.
+        ranks: devices that each hold such a pool; all hold as many blocks.
+        split: ranks that share the tokens of a sequence (decode context parallelism).
+    """
 
     groups: tuple[Group, ...]
     total_blocks: int
     pool_bytes: int
+    ranks: int = 1
+    split: int = 1
 
     @property
     def usable_blocks(self) -> int:
@@ -47,6 +56,10 @@ class Pool:
     def blocks_for(self, tokens: int) -> int:
         """Blocks of one sequence over all groups, windows at their full length: an upper bound."""
         return sum(ceil(tokens / g.block_size) for g in self.groups)
+
+    def contiguous_bytes(self, tokens: int) -> int:
+        """Bytes of one sequence that is reserved whole at ``tokens``, without blocks; windows at their full length."""
+        return sum(group.token_bytes for group in self.groups) * tokens * self.ranks // self.split
 
     def effective(self) -> dict[str, Any]:
         """For the record of settings in force."""
@@ -60,9 +73,10 @@ class Pool:
             "kv.page_bytes": sum(g.page_bytes for g in self.groups),
             "kv.k_dtype": ",".join(sorted({_element(g.dtype) for g in self.groups})),
             "kv.v_dtype": ",".join(sorted({_element(g.dtype) for g in self.groups})),
+            "kv.windows": ",".join(sorted({str(g.window or "full") for g in self.groups})),
             "kv.pool_bytes": self.pool_bytes,
             "kv.pool_blocks": self.total_blocks,
-        }
+        } | ({"kv.ranks": self.ranks, "kv.tokens_split_over": self.split} if self.ranks > 1 else {})
 
 
 def _element(dtype: str) -> str:
@@ -86,7 +100,14 @@ def read_pool(llm: Any) -> Pool:
         one = groups[0]
         page = pool_bytes // config.num_blocks
         groups = (Group(one.kind, one.layers, one.block_size, page, page // one.block_size, one.dtype, one.window),)
-    return Pool(groups, int(config.num_blocks), pool_bytes)
+    parallel = llm.llm_engine.vllm_config.parallel_config
+    return Pool(
+        groups,
+        int(config.num_blocks),
+        pool_bytes,
+        ranks=parallel.tensor_parallel_size * parallel.prefill_context_parallel_size,
+        split=parallel.decode_context_parallel_size,
+    )
 
 
 def _group(group: Any, cache_dtype: str) -> Group:
@@ -117,18 +138,21 @@ def memory_of(
     *,
     preempted: bool,
 ) -> KVUsage:
-    """A finished request's memory. After a preemption its blocks say nothing, so they are left out."""
+    """A finished request's memory over all ranks. After a preemption its blocks say nothing, so they are left out."""
     stored = stored_tokens(prompt.token_count, max(1, output_tokens))
-    logical = sum(g.token_bytes * (stored if g.window is None else min(stored, g.window)) for g in pool.groups)
+    held = ceil(stored / pool.split)
+    logical = sum(g.token_bytes * (held if g.window is None else min(held, g.window)) for g in pool.groups)
     allocated = sum(n * g.page_bytes for n, g in zip(peak_blocks, pool.groups, strict=True)) if peak_blocks else None
+    # a pipeline's scheduler knows only the layers of its first rank
+    whole = kv.pp == 1
     # "auto" is whatever the engine resolved it to, for which the shape alone has no formula
     known = shape is not None and kv.k_dtype != "auto"
     return KVUsage(
         tokens=stored,
-        logical_bytes=logical,
-        allocated_bytes=None if preempted else allocated,
-        pool_bytes=pool.pool_bytes,
-        formula_bytes=kv_bytes(shape, kv, stored) if shape is not None and known else None,
+        logical_bytes=logical * pool.ranks if whole else None,
+        allocated_bytes=None if preempted or allocated is None or not whole else allocated * pool.ranks,
+        pool_bytes=pool.pool_bytes * pool.ranks if whole else None,
+        formula_bytes=kv_bytes(shape, stored_as(kv, shape), stored) if shape is not None and known else None,
         reference_bytes=reference_bytes(shape, stored) if shape is not None else None,
         naive_mha_bytes=naive_mha_bytes(shape, stored) if shape is not None else None,
         source="measured_blocks",

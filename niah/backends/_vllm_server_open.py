@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from niah.backends._vllm_check import DTYPES, WORDS
 from niah.backends._vllm_server_http import ServerClient, http_library
 from niah.backends._vllm_server_metrics import CacheInfo, parse_samples, read_cache
-from niah.backends._vllm_server_process import ServerProcess, cache_word, start_server
+from niah.backends._vllm_server_process import ServerProcess, start_server
 from niah.backends._vllm_server_session import ServerSession
+from niah.backends._vllm_settings import DTYPES, WORDS, cache_word, compute_dtype
 from niah.backends.base import ModelInfo, Session, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, MissingDependency
 from niah.kv.base import ELEMENT_BITS, KVConfig
@@ -78,7 +78,7 @@ class Facts:
         word = self.cache.dtype if self.cache is not None else "auto"
         if word == "auto":
             word = self.compute_dtype
-        names = {engine: ours for ours, engine in (WORDS | DTYPES).items()} | {"fp8": "fp8_e4m3"}
+        names = {engine: ours for ours, engine in {**WORDS, **DTYPES}.items()} | {"fp8": "fp8_e4m3"}
         return names.get(word)
 
 
@@ -166,7 +166,6 @@ async def _facts(
             f"the server at {client.base_url} takes {longest:,} tokens (its max_model_len) and the longest prompt with "
             f"its answer has {request.max_length:,}: ask for shorter lengths or start it with a higher --max-model-len."
         )
-    dtype = request.kv.k_dtype if request.kv.k_dtype in DTYPES else options.dtype
     facts = Facts(
         model=str(card["id"]),
         base_url=client.base_url,
@@ -174,7 +173,7 @@ async def _facts(
         max_model_len=longest,
         cache=await _cache(client),
         asked_word=cache_word(request.kv, on_cpu=not has_cuda()) if started else "",
-        compute_dtype=DTYPES["bf16" if dtype == "auto" else dtype] if started else "",
+        compute_dtype=compute_dtype(options, request.kv) if started else "",
     )
     _compare(facts, request.kv, info, started=started)
     return facts
@@ -233,12 +232,16 @@ def cache_mismatch(cache: CacheInfo | None, kv: KVConfig, shape: ModelShape | No
     sixteen_bit = kv.k_dtype in _SIXTEEN_BIT_WORDS
     if cache is None:
         return None if sixteen_bit else "not known (it publishes no metrics)"
-    accepted = {WORDS.get(kv.k_dtype, kv.k_dtype), *(("auto",) if sixteen_bit else ())}
+    accepted = {cache_word(kv), *(("auto",) if sixteen_bit else ())}
     if "fp8_e4m3" in accepted:
         accepted.add("fp8")
     if cache.dtype not in accepted:
         return f"of type {cache.dtype!r}"
+    window = cache.labels.get("sliding_window")
+    if kv.window is not None and window is not None and window != str(kv.window):
+        return f"one with the window {window}"
     stored, asked = cache.element_bytes(shape), ELEMENT_BITS[kv.k_dtype] // 8
-    if stored is not None and stored != asked:
+    # narrower types lie beside their scales, so that no size of an element cuts the pool evenly
+    if stored is not None and asked and kv.k_dtype == kv.v_dtype and stored != asked:
         return f"of type {cache.dtype!r} with {stored} bytes an element instead of {asked}"
     return None

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from niah.backends import _vllm_server_watch as watch
 from niah.backends._gguf import spare_threads
-from niah.backends._vllm_check import DTYPES, POOL_CONTEXTS, POOL_FLOOR_BYTES, WORDS
+from niah.backends._vllm_settings import as_flags, engine_settings
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable, ConfigError
-from niah.kv.base import KVConfig
 
 if TYPE_CHECKING:
     from niah.backends.vllm_server import VllmServerOptions
@@ -106,57 +105,18 @@ def pick_port(asked: int | None) -> int:
         return int(probe.getsockname()[1])
 
 
-def cache_word(kv: KVConfig, *, on_cpu: bool) -> str:
-    """What ``--kv-cache-dtype`` says for a setting."""
-    # the CPU kernels list no 16-bit names: there the cache is the model's own type, which is set instead
-    return "auto" if on_cpu and kv.k_dtype in DTYPES else WORDS.get(kv.k_dtype, kv.k_dtype)
-
-
 def server_command(
     options: VllmServerOptions, info: ModelInfo, request: SessionRequest, port: int, *, on_cpu: bool
 ) -> list[str]:
     """The command that starts a server for one KV setting."""
-    kv = request.kv
-    dtype = kv.k_dtype if kv.k_dtype in DTYPES else options.dtype if options.dtype != "auto" else "bf16"
-    word = cache_word(kv, on_cpu=on_cpu)
-    values: dict[str, object] = {
-        "model": info.source,
-        "served-model-name": options.served_model or info.name,
+    settings = engine_settings(options, info, request, on_cpu=on_cpu) | {
+        "served_model_name": options.served_model or info.name,
         "host": LOOPBACK,
         "port": port,
-        "max-model-len": min(request.max_length + 1, info.context_tokens or 1 << 30),
-        "dtype": DTYPES[dtype],
-        "kv-cache-dtype": word,
-        "max-num-seqs": options.max_num_seqs,
-        "seed": 0,
-        "block-size": kv.block_size or options.block_size,
-        "max-num-batched-tokens": kv.prefill_chunk or options.max_num_batched_tokens,
-        "kv-cache-memory-bytes": kv.pool_bytes or options.pool_bytes or (_cpu_pool(info, request) if on_cpu else None),
-        "revision": options.revision,
-        "tensor-parallel-size": kv.tp if kv.tp > 1 else None,
-        "pipeline-parallel-size": kv.pp if kv.pp > 1 else None,
-        "attention-backend": "TRITON_ATTN" if word.endswith("per_token_head") and not on_cpu else None,
-        **dict(kv.native),
+        "enable_prompt_tokens_details": True,
+        "disable_uvicorn_access_log": True,
     }
-    flags = {
-        "enforce-eager": options.enforce_eager,
-        "trust-remote-code": options.trust_remote_code,
-        "enable-prefix-caching": request.reuse,
-        "no-enable-prefix-caching": not request.reuse,
-        "enable-prompt-tokens-details": True,
-        "disable-uvicorn-access-log": True,
-    }
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
-    command += [part for name, value in values.items() if value is not None for part in (f"--{name}", str(value))]
-    return command + [f"--{name}" for name, wanted in flags.items() if wanted]
-
-
-def _cpu_pool(info: ModelInfo, request: SessionRequest) -> int:
-    """Pool bytes on a CPU, where vLLM would otherwise take most of the RAM: a few contexts of 4-byte elements."""
-    if info.shape is None:
-        return POOL_FLOOR_BYTES
-    token_bytes = sum(layer.elements for layer in info.shape.layers) * 4
-    return max(POOL_FLOOR_BYTES, POOL_CONTEXTS * token_bytes * (request.max_length + 256))
+    return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *as_flags(settings)]
 
 
 def server_environment(options: VllmServerOptions) -> dict[str, str]:

@@ -36,8 +36,9 @@ class Sampler:
         read: Callable[[], Awaitable[str]],
         every_s: float,
         on_sample: Callable[[Mapping[str, float]], None],
+        read_card: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        self._read, self._every_s, self._on_sample = read, every_s, on_sample
+        self._read, self._every_s, self._on_sample, self._read_card = read, every_s, on_sample, read_card
         self._active: list[Watch] = []
         self._busy, self._poked = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -109,7 +110,7 @@ class Sampler:
         alone = before[0] if len(before) == 1 and before == tuple(self._active) else None
         self._keep(reading, alone)
         if reading.values:
-            self._on_sample(reading.values)
+            self._on_sample({**reading.values, **self._read_card()})
 
     def _keep(self, reading: Reading, alone: Watch | None) -> None:
         preemptions = reading.get("num_preemptions")

@@ -8,10 +8,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from niah.backends._nvml import CardReader
 from niah.backends._vllm_server_http import ServerClient
 from niah.backends._vllm_server_sampler import Sampler, Watch
+from niah.backends._vllm_settings import stored_as
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import CellError, boundary
 from niah.kv.memory import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
@@ -76,7 +79,10 @@ class ServerSession:
         self._options, self._info, self._request = options, info, request
         self._client, self._facts, self._process = client, facts, process
         self._slots = asyncio.Semaphore(options.concurrency)
-        self._sampler = Sampler(lambda: client.text("/metrics"), options.sample_every_s, request.on_sample)
+        # only a server that was started here is known to run on this machine's card
+        read_card = CardReader().read if process is not None else dict
+        metrics = partial(client.text, "/metrics")
+        self._sampler = Sampler(metrics, options.sample_every_s, request.on_sample, read_card)
         self._scores = options.logprobs and request.reuse
         self.gone: Failure | None = None
 
@@ -194,7 +200,7 @@ class ServerSession:
             text=self._info.tokenizer.decode(tokens) if heard.has_ids else text,
             stop=stop,
             prompt_tokens=int(usage["prompt_tokens"]),
-            output_tokens=len(tokens),
+            output_tokens=len(tokens) + (stop == "end"),
             cached_tokens=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
             logprob=logprob,
             # with others in flight the wait for the first token is theirs too
@@ -218,7 +224,9 @@ class ServerSession:
             allocated_bytes=held,
             pool_bytes=cache.pool_bytes(shape, kv) if cache is not None else None,
             # "auto" is whatever the engine resolved it to, for which the shape alone has no formula
-            formula_bytes=kv_bytes(shape, kv, stored) if shape is not None and kv.k_dtype != "auto" else None,
+            formula_bytes=kv_bytes(shape, stored_as(kv, shape), stored)
+            if shape is not None and kv.k_dtype != "auto"
+            else None,
             reference_bytes=reference_bytes(shape, stored) if shape is not None else None,
             naive_mha_bytes=naive_mha_bytes(shape, stored) if shape is not None else None,
             source="sampled_metrics" if cache is not None else "not_observable",

@@ -6,20 +6,23 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from niah.backends._gguf import spare_threads
-from niah.backends._vllm_check import DTYPES, POOL_CONTEXTS, POOL_FLOOR_BYTES, WORDS
+from niah.backends._nvml import CardReader
 from niah.backends._vllm_memory import Pool, memory_of, read_pool
+from niah.backends._vllm_settings import as_keywords, check_windows, engine_settings
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
-from niah.kv.memory import kv_bytes
 from niah.types import Answer, Failure, Prompt, Reply, Timing
 
 if TYPE_CHECKING:
     from niah.backends.vllm import VllmOptions
+
+SAMPLE_EVERY_S = 0.5
 
 
 @dataclass
@@ -62,6 +65,8 @@ class VllmSession:
         self._llm: Any = None
         self._pool: Pool | None = None
         self._serial = 0
+        self._card = CardReader()
+        self._sampled_at = 0.0
 
     async def start(self) -> None:
         """Load the engine.
@@ -88,13 +93,14 @@ class VllmSession:
             from vllm import LLM
         except (ImportError, OSError) as err:
             raise BackendUnavailable(f"vLLM is installed but cannot be imported: {err}") from err
-        arguments = self._arguments()
+        settings = engine_settings(self._options, self._info, self._request, on_cpu=not _has_cuda())
         try:
-            self._llm = LLM(**arguments)
+            self._llm = LLM(**as_keywords(settings), disable_log_stats=False)
         except (ValueError, RuntimeError, NotImplementedError, OSError) as err:
             first = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
             raise BackendUnavailable(f"vLLM cannot start with kv {self._request.kv.name!r}: {first}") from err
         self._pool = read_pool(self._llm)
+        check_windows(self._request.kv, [group.window for group in self._pool.groups], self._info.name)
         needed = self._pool.blocks_for(self._request.max_length)
         if needed > self._pool.usable_blocks:
             raise ConfigError(
@@ -102,48 +108,6 @@ class VllmSession:
                 f"longest prompt of {self._request.max_length:,} tokens needs {needed}: raise backend.pool_bytes "
                 f"to {needed * self._pool.pool_bytes // self._pool.usable_blocks + 1:,} or more."
             )
-
-    def _arguments(self) -> dict[str, Any]:
-        options, kv = self._options, self._request.kv
-        dtype = kv.k_dtype if kv.k_dtype in DTYPES else options.dtype if options.dtype != "auto" else "bf16"
-        on_cpu = not _has_cuda()
-        # the CPU kernels list no 16-bit names: there the cache is the model's own type, which is set instead
-        word = "auto" if on_cpu and kv.k_dtype in DTYPES else WORDS.get(kv.k_dtype, kv.k_dtype)
-        arguments: dict[str, Any] = {
-            "model": self._info.source,
-            "dtype": DTYPES[dtype],
-            "kv_cache_dtype": word,
-            "max_model_len": min(self._request.max_length + 1, self._info.context_tokens or 1 << 30),
-            "enable_prefix_caching": self._request.reuse,
-            "max_num_seqs": options.max_num_seqs,
-            "enforce_eager": options.enforce_eager,
-            "trust_remote_code": options.trust_remote_code,
-            "disable_log_stats": False,
-            "seed": 0,
-        }
-        if on_cpu or options.pool_bytes or kv.pool_bytes:
-            arguments["kv_cache_memory_bytes"] = kv.pool_bytes or options.pool_bytes or self._default_pool()
-        if options.block_size or kv.block_size:
-            arguments["block_size"] = kv.block_size or options.block_size
-        if options.max_num_batched_tokens or kv.prefill_chunk:
-            arguments["max_num_batched_tokens"] = kv.prefill_chunk or options.max_num_batched_tokens
-        if not options.hybrid_manager:
-            arguments["disable_hybrid_kv_cache_manager"] = True
-        if word.endswith("per_token_head"):
-            arguments["attention_config"] = {"backend": "TRITON_ATTN"} if not on_cpu else {}
-        if options.revision:
-            arguments["revision"] = options.revision
-        return arguments
-
-    def _default_pool(self) -> int:
-        shape = self._info.shape
-        if shape is None:
-            return POOL_FLOOR_BYTES
-        # the 16-bit cache of all layers at full length is more than any setting takes, padding included
-        full = sum(layer.elements for layer in shape.layers) * 4
-        length = self._request.max_length + 256
-        reference = kv_bytes(shape, self._request.kv, length) if self._request.kv.is_plain else 0
-        return max(POOL_FLOOR_BYTES, POOL_CONTEXTS * max(reference, full * length // 2))
 
     def effective(self) -> dict[str, Any]:
         """Read back from the loaded engine."""
@@ -165,7 +129,13 @@ class VllmSession:
             "scales": _scales(self._llm, str(config.cache_config.cache_dtype)),
             "vllm": __version__,
         }
-        return values | (pool.effective() if pool else {})
+        if pool is not None:
+            longest = int(config.model_config.max_model_len)
+            values |= pool.effective() | {
+                "max_model_len": longest,
+                "kv.contiguous_bytes": pool.contiguous_bytes(longest),
+            }
+        return values
 
     async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
         loop = asyncio.get_running_loop()
@@ -236,6 +206,7 @@ class VllmSession:
         engine = self._llm.llm_engine
         outputs = engine.step()
         self._watch()
+        self._sample()
         finished: list[str] = []
         for output in outputs:
             name = self._name_of(output.request_id)
@@ -270,6 +241,22 @@ class VllmSession:
             )
             before = asked.peak_blocks or (0,) * len(held)
             asked.peak_blocks = tuple(max(a, b) for a, b in zip(before, held, strict=True))
+
+    def _sample(self) -> None:
+        """A reading of the pool and the card, in the loop's own thread as its file is written there."""
+        now = time.monotonic()
+        if now - self._sampled_at < SAMPLE_EVERY_S or not self._requests:
+            return
+        self._sampled_at = now
+        scheduler = self._llm.llm_engine.engine_core.engine_core.scheduler
+        reading = {
+            "kv_cache_usage_perc": float(scheduler.kv_cache_manager.usage),
+            "num_requests_running": float(len(scheduler.running)),
+            "num_requests_waiting": float(len(scheduler.waiting)),
+            **self._card.read(),
+        }
+        job, _ = next(iter(self._requests.values()))
+        job.loop.call_soon_threadsafe(self._request.on_sample, reading)
 
     def _take_answer(self, asked: _Asked, output: Any) -> bool:
         said = output.outputs[0]

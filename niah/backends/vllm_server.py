@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from niah.backends._hf_model import describe_model
 from niah.backends._vllm_check import problems
 from niah.backends._vllm_server_http import is_loopback
-from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.backends._vllm_settings import VllmEngineOptions, describe_for_engine
+from niah.backends.base import QUIET, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.types import Host, Problem
@@ -29,11 +28,12 @@ _STARTING = (
     "max_num_batched_tokens",
     "max_num_seqs",
     "enforce_eager",
+    "hybrid_manager",
 )
 
 
-class VllmServerOptions(BackendOptions):
-    """Options of the vllm-server backend.
+class VllmServerOptions(VllmEngineOptions):
+    """Options of the vllm-server backend, beside those of the engine that it starts.
 
     Attributes:
         base_url: of a server that runs already, for instance ``http://127.0.0.1:8000``; None starts one.
@@ -41,22 +41,12 @@ class VllmServerOptions(BackendOptions):
         port: of a started server, on 127.0.0.1; None takes a free one.
         startup_timeout_s: seconds that a start may take, loading and compiling included.
         request_timeout_s: seconds of silence after which a request is given up; a prefill is silent.
-        threads: CPU threads of a started server; None is one less than the cores.
-        dtype: compute type where the KV setting leaves it open (``auto``); bf16 and fp16 settings bring their own.
-        pool_bytes: KV pool; None is enough for a few of the longest prompts on a CPU, and vLLM's own share of a GPU.
-        block_size: tokens per block; None leaves it to vLLM (128 on a CPU).
-        max_num_batched_tokens: tokens per engine step, which is the prefill chunk; None leaves it to vLLM.
-        max_num_seqs: requests that the engine runs at a time.
-        enforce_eager: no graph capture or compilation.
-        template: ``auto`` uses the model's chat template where it has one, else plain completion.
         logprobs: score the expected answer; only where prefixes are reused, as it takes requests of its own for
             replies that leave it: one per token after the first that differs, in one batch, from the cached prefix.
         concurrency: requests in flight. vLLM publishes one usage for all of them, so only at 1 does a reading belong
             to one request; with more, runs are faster and ``allocated_bytes`` stays unknown.
         sample_every_s: seconds between readings of ``/metrics`` while requests are in flight.
         allow_remote: allow plain http to another machine; prompts and answers can be read on the way.
-        trust_me: skip the check of what this machine can run; the canary still looks.
-        trust_remote_code: run code that a model's repository brings along.
 
     A server's key, where it wants one, is read from the environment variable ``VLLM_API_KEY``.
     """
@@ -66,40 +56,23 @@ class VllmServerOptions(BackendOptions):
     port: int | None = Field(default=None, ge=1, le=65535, json_schema_extra=QUIET)
     startup_timeout_s: float = Field(default=600.0, gt=0, json_schema_extra=QUIET)
     request_timeout_s: float = Field(default=1800.0, gt=0, json_schema_extra=QUIET)
-    threads: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
-    dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
-    pool_bytes: int | None = Field(default=None, ge=1 << 20, json_schema_extra=QUIET)
-    block_size: int | None = Field(default=None, ge=1)
-    max_num_batched_tokens: int | None = Field(default=None, ge=1)
-    max_num_seqs: int = Field(default=16, ge=1)
-    enforce_eager: bool = True
-    template: Literal["auto", "chat", "completion"] = "auto"
-    logprobs: bool = True
     concurrency: int = Field(default=1, ge=1, le=1024)
     sample_every_s: float = Field(default=0.2, ge=0.02, le=60.0, json_schema_extra=QUIET)
     allow_remote: bool = Field(default=False, json_schema_extra=QUIET)
-    trust_me: bool = Field(default=False, json_schema_extra=QUIET)
-    trust_remote_code: bool = False
-    revision: str | None = None
 
 
 def _describe(options: VllmServerOptions, model: str) -> ModelInfo:
-    info = describe_model(
-        model,
-        template=options.template,
-        trust_remote_code=options.trust_remote_code,
-        revision=options.revision,
-    )
+    info = describe_for_engine(options, model)
     return replace(info, numerics={"dtype": "the server's" if options.base_url else options.dtype})
 
 
 def _check(options: VllmServerOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
     if options.base_url is None:
-        return [*_never_passed(kv), *([] if options.trust_me else problems(kv, shape, host))]
-    found = [*_address(options, options.base_url), *_never_passed(kv), *_fixed(options, kv)]
+        return [] if options.trust_me else problems(options, kv, shape, host)
+    found = [*_address(options, options.base_url), *_fixed(options, kv)]
     if not options.trust_me:
         # what the server's machine can run is not known from here, so only what vLLM has nowhere is refused
-        found += problems(kv, shape, Host(device="cuda"))
+        found += problems(options, kv, shape, Host(device="cuda"))
     return found
 
 
@@ -118,27 +91,15 @@ def _address(options: VllmServerOptions, url: str) -> Iterator[Problem]:
         yield Problem("backend.base_url", shown, reason, "Use https, a tunnel, or --set backend.allow_remote=true.")
 
 
-def _never_passed(kv: KVConfig) -> Iterator[Problem]:
-    asked = {
-        "cache offload": kv.offload is not None,
-        "rope scaling": kv.rope is not None,
-        "skipped layers": bool(kv.skip_layers),
-    }
-    for what, wanted in asked.items():
-        if wanted:
-            reason = f"this backend passes no {what} on"
-            yield Problem("kv", kv.name, reason, "Start the server with it and give backend.base_url.")
-
-
 def _fixed(options: VllmServerOptions, kv: KVConfig) -> Iterator[Problem]:
     """What only a start could set."""
     for name in _STARTING:
         if name in options.model_fields_set:
             reason = "a server that runs already cannot be told that"
             yield Problem(f"backend.{name}", str(getattr(options, name)), reason, "Drop it, or drop backend.base_url.")
-    parts = (kv.block_size, kv.pool_bytes, kv.prefill_chunk, kv.native or None)
-    if any(part is not None for part in parts) or kv.tp > 1 or kv.pp > 1:
-        reason = "a server that runs already keeps its blocks, pool, chunk and ranks"
+    parts = (kv.block_size, kv.pool_bytes, kv.prefill_chunk, kv.native or None, kv.window, kv.rope, kv.offload)
+    if any(part is not None for part in (*parts, kv.skip_layers or None)) or max(kv.tp, kv.pp, kv.context_parallel) > 1:
+        reason = "a server that runs already keeps its windows, layers, blocks, pool, chunk and ranks"
         yield Problem("kv", kv.name, reason, "Drop those parts, or drop backend.base_url.")
 
 

@@ -36,6 +36,14 @@ KVDtype: TypeAlias = Annotated[
     str | None,
     typer.Option("--kv-dtype", envvar="NIAH_KV_DTYPE", help="KV element types; added to --kv.", rich_help_panel=_RUN),
 ]
+SlidingWindow: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--sliding-window", min=1, help="Add window(N) to every setting of --kv.", rich_help_panel=_RUN),
+]
+ContextParallel: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--context-parallel", min=1, help="Add ring(N) to every setting of --kv.", rich_help_panel=_RUN),
+]
 Task: TypeAlias = Annotated[
     str | None,
     typer.Option("--task", "-t", envvar="NIAH_TASK", help="multikey, single, passkey.", rich_help_panel=_RUN),
@@ -127,11 +135,22 @@ def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:
     if grid:
         layer["grid"] = grid
     kv = [name for flag in ("kv", "kv_dtype") for name in split_list(flags.get(flag) or "")]
+    if not kv and (flags.get("kv") is not None or flags.get("kv_dtype") is not None):
+        raise ConfigError("--kv is empty; name a setting such as bf16,int8.")
+    kv = _with_methods(kv, flags)
     if kv:
         layer["kv"] = list(dict.fromkeys(kv))
-    elif flags.get("kv") is not None or flags.get("kv_dtype") is not None:
-        raise ConfigError("--kv is empty; name a setting such as bf16,int8.")
     return layer
+
+
+def _with_methods(kv: list[str], flags: Mapping[str, Any]) -> list[str]:
+    """``--sliding-window`` and ``--context-parallel`` as parts of each setting, or alone where none is named."""
+    window, ranks = flags.get("sliding_window"), flags.get("context_parallel")
+    parts = [f"window({window})"] if window else []
+    parts += [f"ring({ranks})"] if ranks and ranks > 1 else []
+    if not parts:
+        return kv
+    return ["+".join([name, *parts]) for name in kv] or ["+".join(parts)]
 
 
 _VARIABLES = ("BACKEND", "MODEL", "KV", "KV_DTYPE", "TASK", "HAYSTACK", "LENGTHS", "DEPTHS", "TRIALS", "SEED")

@@ -19,6 +19,8 @@ def plan(
     model: opt.Model = None,
     kv: opt.KV = None,
     kv_dtype: opt.KVDtype = None,
+    sliding_window: opt.SlidingWindow = None,
+    context_parallel: opt.ContextParallel = None,
     task: opt.Task = None,
     haystack: opt.Haystack = None,
     lengths: opt.Lengths = None,

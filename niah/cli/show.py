@@ -24,6 +24,7 @@ def show(
     from niah.api import load
     from niah.errors import ConfigError, near
     from niah.report.heatmap import record_grid
+    from niah.report.paging import paging_waste
     from niah.report.summary import failure_kinds, mismatches, summaries, summary_sentences
 
     record = load(run)
@@ -55,6 +56,8 @@ def show(
     if not console.is_terminal:
         console = Console(highlight=False, width=120)
     console.print(summary_table([s for s in summaries(record) if s.kv in wanted]))
+    for waste in paging_waste(record):
+        typer.echo(waste.sentence())
     for failure in failure_kinds(record.rows):
         typer.echo(f"{failure.kv}: {failure.cells} × {failure.kind}: {failure.message}")
     for mismatch in mismatches(record):
@@ -68,6 +71,7 @@ def show(
 
 def _document(record: Any, grids: dict[str, Any]) -> dict[str, Any]:
     from niah.api import setting_json
+    from niah.report.paging import paging_waste
     from niah.report.summary import summaries
 
     cells = [
@@ -86,4 +90,10 @@ def _document(record: Any, grids: dict[str, Any]) -> dict[str, Any]:
         for (length, depth), cell in sorted(grid.cells.items())
     ]
     settings = [setting_json(s) for s in summaries(record) if s.kv in grids]
-    return {"run": str(record.path), "status": record.manifest.get("status"), "settings": settings, "cells": cells}
+    return {
+        "run": str(record.path),
+        "status": record.manifest.get("status"),
+        "settings": settings,
+        "paging": [waste.to_json() for waste in paging_waste(record)],
+        "cells": cells,
+    }

@@ -32,6 +32,7 @@ def this_host() -> Host:
         gpu_name=gpu[0] if gpu else "",
         gpu_bytes=gpu[1] if gpu else None,
         compute_capability=gpu[2] if gpu else None,
+        gpu_count=gpu[3] if gpu else 0,
         versions=versions(),
     )
 
@@ -62,6 +63,7 @@ def hardware() -> dict[str, Any]:
         "cpu_bf16": host.bf16,
         "gpu": host.gpu_name,
         "gpu_bytes": host.gpu_bytes,
+        "gpu_count": host.gpu_count,
         "system": platform.system(),
         "machine": platform.machine(),
     }
@@ -88,16 +90,17 @@ def _cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def _nvidia() -> tuple[str, int, tuple[int, int]] | None:
-    """Name, memory in bytes and compute capability of the first NVIDIA card, from the driver's own tool."""
+def _nvidia() -> tuple[str, int, tuple[int, int], int] | None:
+    """Name, memory in bytes and compute capability of the first NVIDIA card, and how many cards there are."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return None
     query = [tool, "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits"]
     try:
         out = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout  # noqa: S603
-        name, mebibytes, capability = (part.strip() for part in out.splitlines()[0].split(","))
+        lines = [line for line in out.splitlines() if line.strip()]
+        name, mebibytes, capability = (part.strip() for part in lines[0].split(","))
         major, minor = capability.split(".")
-        return name, int(mebibytes) * 1024 * 1024, (int(major), int(minor))
+        return name, int(mebibytes) * 1024 * 1024, (int(major), int(minor)), len(lines)
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None  # a driver that does not answer is no card that can be used

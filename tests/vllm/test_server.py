@@ -123,7 +123,7 @@ def test_starts_measures_and_stops(command: Callable[..., Command]) -> None:
         assert memory.logical_bytes is None
         # the reply is read to its end, so more may be stored than the part that is the answer
         assert row.output_tokens - 1 <= memory.tokens - row.prompt_tokens <= row.answer_budget - 1
-        assert memory.allocated_bytes == 3 * FP32_PAGE
+        assert memory.allocated_bytes in (None, 3 * FP32_PAGE)
         assert memory.pool_bytes % FP32_PAGE == 0
     assert (first.cached_tokens, second.cached_tokens) == (0, 2 * BLOCK)
     effective = record.setting("auto")["effective"]
@@ -227,7 +227,9 @@ def ask(server: str, out: Path, **settings: Any) -> package.Run:
 
 def test_a_server_that_runs_already(server: str, tmp_path: Path) -> None:
     alone = ask(server, tmp_path / "alone")
-    assert [row.kv_memory.allocated_bytes for row in alone.rows] == [3 * FP32_PAGE] * 3
+    # an answer can be over before a reading of a busy machine comes back: then nothing is said, never something else
+    held = [row.kv_memory.allocated_bytes for row in alone.rows]
+    assert set(held) - {None} == {3 * FP32_PAGE}
     effective = alone.setting("auto")["effective"]
     assert effective["server"] == server
     assert effective["served_model"] == "smollm2"
