@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,10 @@ class VllmSession:
             raise BackendUnavailable(f"vLLM is installed but cannot be imported: {err}") from err
         settings = engine_settings(self._options, self._info, self._request, on_cpu=not _has_cuda())
         try:
-            self._llm = LLM(**as_keywords(settings), disable_log_stats=False)
+            with warnings.catch_warnings():
+                # what vLLM's own imports say of each other is nothing that a user of niah could mend
+                warnings.simplefilter("ignore")
+                self._llm = LLM(**as_keywords(settings), disable_log_stats=False, use_tqdm_on_load=False)
         except (ValueError, RuntimeError, NotImplementedError, OSError) as err:
             first = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
             raise BackendUnavailable(f"vLLM cannot start with kv {self._request.kv.name!r}: {first}") from err

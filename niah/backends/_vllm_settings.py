@@ -41,6 +41,7 @@ POOL_CONTEXTS = 4
 POOL_FLOOR_BYTES = 256 << 20
 # layers below which TurboQuant has no edges to keep
 TURBOQUANT_EDGES = 4
+_WINDOW_CHUNK_CPU, _WINDOW_CHUNK_GPU = 512, 2048
 # contexts of the longest kind that the host keeps when blocks are offloaded
 _OFFLOADED_CONTEXTS = 8
 
@@ -53,7 +54,8 @@ class VllmEngineOptions(BackendOptions):
         template: ``auto`` uses the model's chat template where it has one, else plain completion.
         pool_bytes: KV pool; None is enough for a few of the longest prompts on a CPU, and vLLM's own share of a GPU.
         block_size: tokens per block; None leaves it to vLLM (128 on a CPU).
-        max_num_batched_tokens: tokens per engine step, which is the prefill chunk; None leaves it to vLLM.
+        max_num_batched_tokens: tokens per engine step, which is the prefill chunk; None leaves it to vLLM, but for
+            models with windows, where it is as long as a window and at least 512 (2,048 on a GPU).
         max_num_seqs: requests that the engine runs at a time.
         hybrid_manager: give window layers only the blocks of their window; False gives them full-length ones.
         enforce_eager: no graph capture or compilation.
@@ -162,7 +164,7 @@ def engine_settings(
         "seed": 0,
         "kv_cache_memory_bytes": kv.pool_bytes or options.pool_bytes or default_pool,
         "block_size": kv.block_size or options.block_size,
-        "max_num_batched_tokens": kv.prefill_chunk or options.max_num_batched_tokens,
+        "max_num_batched_tokens": kv.prefill_chunk or options.max_num_batched_tokens or _window_chunk(kv, info, on_cpu),
         "revision": options.revision,
         "disable_hybrid_kv_cache_manager": None if options.hybrid_manager else True,
         "kv_cache_dtype_skip_layers": [str(layer) for layer in _absolute(kv, info.shape)] or None,
@@ -174,6 +176,19 @@ def engine_settings(
     }
     values |= {name.replace("-", "_"): value for name, value in kv.native if name != NATIVE_WORD}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _window_chunk(kv: KVConfig, info: ModelInfo, on_cpu: bool) -> int | None:
+    """Prefill chunk where layers have a window; None elsewhere, which leaves it to vLLM.
+
+    A window layer holds its window and the chunk in work (vLLM 0.32, ``SlidingWindowSpec``). With vLLM's own chunk of
+    some thousand tokens that would be whole prompts, and no memory saved at the peak.
+    """
+    windows = [layer.window for layer in info.shape.layers if layer.window] if info.shape is not None else []
+    windows += [kv.window] if kv.window is not None else []
+    if not windows:
+        return None
+    return max(_WINDOW_CHUNK_CPU if on_cpu else _WINDOW_CHUNK_GPU, *windows)
 
 
 def ranks(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None) -> tuple[int, int]:
