@@ -24,7 +24,7 @@ NOT_PLUGINS = {
     "tasks": {"base", "words"},
     "haystacks": {"base", "builder", "segments", "sentences"},
     "scoring": {"base", "normalize"},
-    "kv": {"base", "shape", "memory", "parse", "zoo"},
+    "kv": {"base", "combine", "ladder", "memory", "parse", "shape", "zoo"},
 }
 _from_files: dict[tuple[str, str], Any] = {}
 _digests: dict[tuple[str, str], str] = {}

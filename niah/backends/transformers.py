@@ -86,6 +86,7 @@ def _unsupported(kv: KVConfig) -> list[Problem]:
         "full-precision residual": kv.residual > 0,
         "context parallelism": kv.context_parallel > 1,
         "tensor or pipeline parallelism": kv.tp > 1 or kv.pp > 1,
+        "paging": kv.block_size is not None or kv.pool_bytes is not None,
         "cache offload": kv.offload is not None,
         "rope scaling": kv.rope is not None,
         "skipped layers": bool(kv.skip_layers),

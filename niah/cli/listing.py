@@ -68,12 +68,13 @@ def _presets(model: str) -> list[dict[str, Any]]:
     for name in registry.names("kv"):
         preset = registry.load("kv", name)
         required = [k for k, default in (preset.parameters or {}).items() if default is None]
-        setting = parse_one(f"{name}({','.join(f'{k}=512' for k in required)})" if required else name)
+        shown = f"{name}({','.join(f'{k}=512' for k in required)})" if required else name
+        setting = parse_one(preset.example or shown)
         where = {}
         for backend_name, backend in backends.items():
             problems = backend.check(backend.options(), setting, shape, host)
             where[backend_name] = {"runs": not problems, "reason": "; ".join(p.reason for p in problems)}
-        presets.append({"kv": name, "summary": preset.summary, "paper": preset.paper, "backends": where})
+        presets.append({"kv": preset.name, "summary": preset.summary, "paper": preset.paper, "backends": where})
     return presets
 
 

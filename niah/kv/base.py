@@ -106,6 +106,11 @@ class KVConfig:
         return same and self.window is None and self.kv_heads is None and self.memory == "kv"
 
 
+def is_quantised(kv: KVConfig) -> bool:
+    """Whether keys or values are stored in fewer than 16 bits."""
+    return min(ELEMENT_BITS.get(dtype, 16) for dtype in (kv.k_dtype, kv.v_dtype)) < 16
+
+
 @dataclass(frozen=True, slots=True)
 class KVPreset:
     """A named KV setting.
@@ -114,6 +119,8 @@ class KVPreset:
         make: from the preset's arguments (already converted to int, float or str) to a ``KVConfig``.
         parameters: names of the arguments with their defaults; None marks a required one.
         paper: where the method comes from.
+        rest: what an open list of arguments without names holds (``skip(0,1,-1)``: layers); empty where there is none.
+        example: a whole setting that shows the preset in use, for lists; needed where the name alone is not one.
     """
 
     name: str
@@ -121,3 +128,5 @@ class KVPreset:
     make: Callable[..., KVConfig]
     parameters: Mapping[str, int | float | str | None] | None = None
     paper: str = ""
+    rest: str = ""
+    example: str = ""

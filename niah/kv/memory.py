@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from niah.errors import ConfigError
-from niah.kv.base import ELEMENT_BITS, KVConfig
+from niah.kv.base import ELEMENT_BITS, KVConfig, is_quantised
 from niah.kv.shape import LayerShape, ModelShape
 from niah.types import JSON
 
@@ -189,7 +189,7 @@ def check_setting(shape: ModelShape, kv: KVConfig) -> None:
 
 
 def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
-    quantised = _is_quantised(kv)
+    quantised = is_quantised(kv)
     if layer.latent and (quantised or kv.kv_heads is not None or kv.memory != "kv"):
         raise ConfigError(
             f"{kv.name}: {shape.name!r} stores an MLA latent of {layer.latent} elements per token, so there is no K/V "
@@ -229,10 +229,6 @@ def _check_amounts(tokens: int, batch: int) -> None:
 
 def _bits(dtype: str) -> int:
     return 16 if dtype == "auto" else ELEMENT_BITS[dtype]
-
-
-def _is_quantised(kv: KVConfig) -> bool:
-    return min(_bits(kv.k_dtype), _bits(kv.v_dtype)) < 16
 
 
 def _without_format(kv: KVConfig) -> KVConfig:
@@ -295,7 +291,7 @@ def _limits(layer: LayerShape, kv: KVConfig) -> list[int]:
 
 def _head_bytes(layer: LayerShape, kv: KVConfig, kept: int) -> int:
     """Bytes of ``kept`` keys and values of one head."""
-    if kv.granularity == "kivi" and _is_quantised(kv):
+    if kv.granularity == "kivi" and is_quantised(kv):
         return _kivi_key_bytes(kv, layer.k_dim, kept) + _tail_bytes(kv, kv.v_dtype, layer.v_dim, kept, "values")
     keys = _tail_bytes(kv, kv.k_dtype, layer.k_dim, kept, "keys")
     return keys + _tail_bytes(kv, kv.v_dtype, layer.v_dim, kept, "values")
@@ -335,7 +331,7 @@ def formula_text(shape: ModelShape, kv: KVConfig) -> str:
     if kv.memory == "kv" and all(not _limits(layer, used) and not used.residual for layer, used in groups):
         constant = kv_bytes(shape, kv, 0)
         text += f" = {per_token - constant:,} B × T" + (f" + {constant:,} B" if constant else "")
-    if kv.residual and _is_quantised(kv):
+    if kv.residual and is_quantised(kv):
         text += f", r = min(N, {kv.residual})"
         text += f", q = N − N mod {kv.residual}" if kv.granularity == "kivi" else ""
     return text
@@ -356,11 +352,11 @@ def _term(layer: LayerShape, kv: KVConfig, count: int) -> str:
     if kv.memory == "infini":
         segment = f"min(T, {kv.segment:,}) × {_token_text(layer, kv)}"
         return f"{base} × (({layer.k_dim} × {layer.v_dim} + {layer.k_dim}) × 4 B + {segment})"
-    if kv.granularity == "kivi" and _is_quantised(kv):
+    if kv.granularity == "kivi" and is_quantised(kv):
         return f"{base} × {_kivi_text(layer, kv, kept)}"
-    if not _is_quantised(kv) and layer.k_dim == layer.v_dim and kv.k_dtype == kv.v_dtype:
+    if not is_quantised(kv) and layer.k_dim == layer.v_dim and kv.k_dtype == kv.v_dtype:
         return f"2 × {base} × {layer.k_dim} × {kept} × {_bits(kv.k_dtype) // 8} B"
-    if not kv.residual or not _is_quantised(kv):
+    if not kv.residual or not is_quantised(kv):
         return f"{base} × {_token_text(layer, kv)} × {kept}"
     sides = ((kv.k_dtype, layer.k_dim), (kv.v_dtype, layer.v_dim))
     tail = " + ".join(f"{dim * max(_SIXTEEN_BIT_BYTES, _bits(dtype) // 8)} B" for dtype, dim in sides)

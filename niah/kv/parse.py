@@ -1,4 +1,7 @@
-"""KV settings as people write them: ``bf16,int8,int4(group_size=64),streaming(sinks=4,window=512)``."""
+"""KV settings as people write them: ``bf16,int4(group_size=64),k8v4+window(1024),gqa(1)+int8+skip(0,-1)``.
+
+A comma divides settings, ``+`` joins the parts of one. What parts may stand together is said in ``combine``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import replace
 from niah import registry
 from niah.errors import ConfigError, near
 from niah.kv.base import SIXTEEN_BIT, KVConfig, KVPreset
+from niah.kv.combine import Part, check_combination, combine
 
 Argument = int | float | str
 ALIASES: Mapping[str, str] = {"fp8": "fp8_e4m3"}
@@ -20,8 +24,8 @@ _COUNTS = ("group_size", "residual", "window", "sinks", "kv_heads", "segment", "
 _MAY_BE_ZERO = ("residual", "sinks")
 
 
-def split_settings(text: str) -> list[str]:
-    """The parts of a comma list; commas within parentheses do not split.
+def split_settings(text: str, at: str = ",") -> list[str]:
+    """The parts of a list, divided by commas or by another sign; those within parentheses do not split.
 
     Raises:
         ConfigError: an empty part, or parentheses that do not pair.
@@ -31,7 +35,7 @@ def split_settings(text: str) -> list[str]:
         depth += (character == "(") - (character == ")")
         if depth < 0:
             break
-        if character == "," and depth == 0:
+        if character == at and depth == 0:
             parts.append(text[start:position].strip())
             start = position + 1
     if depth != 0:
@@ -40,7 +44,8 @@ def split_settings(text: str) -> list[str]:
         )
     parts.append(text[start:].strip())
     if not all(parts):
-        raise ConfigError(f"KV settings {text!r}: a name is missing between commas; write for instance 'bf16,int8'.")
+        where, example = ("between commas", "bf16,int8") if at == "," else (f"beside the {at}", f"int8{at}skip(0,-1)")
+        raise ConfigError(f"KV settings {text!r}: a name is missing {where}; write for instance {example!r}.")
     return parts
 
 
@@ -55,10 +60,7 @@ def parse_kv(text: str, native_dtype: str | None = None) -> list[KVConfig]:
     """
     settings: dict[str, KVConfig] = {}
     for part in split_settings(text):
-        if part.lower() == REFERENCE_NAME and native_dtype is not None:
-            setting = reference_for(native_dtype)
-        else:
-            setting = parse_one(part)
+        setting = parse_one(part, native_dtype)
         settings.setdefault(setting.name, setting)
     return list(settings.values())
 
@@ -74,43 +76,82 @@ def reference_for(native_dtype: str) -> KVConfig:
     return parse_one(native_dtype)
 
 
-def parse_one(text: str) -> KVConfig:
-    """One setting: a preset's name, with arguments by position or by name.
+def parse_one(text: str, native_dtype: str | None = None) -> KVConfig:
+    """One setting: a preset's name, with arguments by position or by name, or several of them joined by ``+``.
 
-    The setting's own name is the canonical spelling: the preset's name, with the arguments that differ from their
-    defaults.
+    The setting's own name is the canonical spelling: the presets' names in a fixed order, with the arguments that
+    differ from their defaults.
+
+    Args:
+        native_dtype: the model's 16-bit type, which ``reference`` then stands for.
 
     Raises:
-        ConfigError: no such preset (a near one is offered), or an argument that is unknown, missing or of a wrong type.
+        ConfigError: no such preset (a near one is offered), an argument that is unknown, missing or of a wrong type,
+            or parts that do not go together.
     """
-    match = _SETTING.fullmatch(text.strip())
+    parts = [_part(part, native_dtype) for part in split_settings(text, "+")]
+    if len(parts) > 1:
+        return combine(parts)
+    check_combination(parts[0].setting)
+    return parts[0].setting
+
+
+def _part(text: str, native_dtype: str | None) -> Part:
+    match = _SETTING.fullmatch(text)
     if match is None:
         raise ConfigError(f"{text!r} is not a KV setting; write a preset such as int8 or int4(group_size=64).")
-    preset = _preset(match["name"])
+    name = match["name"]
+    if name.lower() == REFERENCE_NAME and native_dtype is not None:
+        if native_dtype not in SIXTEEN_BIT:
+            raise ConfigError(f"{native_dtype!r} is no 16-bit type; the reference cache is bf16 or fp16.")
+        name = native_dtype
+    preset = _preset(name)
+    setting = _open_list(preset, match["arguments"]) if preset.rest else _made(preset, match["arguments"])
+    _check_counts(setting, text)
+    return Part.of(setting, is_plain_type=not preset.parameters and not preset.rest)
+
+
+def _made(preset: KVPreset, text: str | None) -> KVConfig:
     parameters = dict(preset.parameters or {})
-    given = _arguments(preset.name, parameters, match["arguments"])
+    given = _arguments(preset.name, parameters, text)
     missing = [name for name, default in parameters.items() if default is None and name not in given]
     if missing:
         example = ",".join(f"{name}=…" for name in missing)
         raise ConfigError(f"{preset.name} needs {' and '.join(missing)}; write {preset.name}({example}).")
     defaults = {name: value for name, value in parameters.items() if value is not None}
     changed = {name: given[name] for name in parameters if name in given and given[name] != defaults.get(name)}
-    setting = preset.make(**{**defaults, **given})
-    _check_counts(setting, text)
-    return replace(setting, name=_canonical(preset.name, changed))
+    return replace(preset.make(**{**defaults, **given}), name=_canonical(preset.name, changed))
+
+
+def _open_list(preset: KVPreset, text: str | None) -> KVConfig:
+    """A preset whose arguments are a list of whole numbers and words, each named once in the setting's own name."""
+    if text is None or not text.strip():
+        raise ConfigError(f"{preset.name} needs {preset.rest}; write for instance {preset.example}.")
+    values: list[int | str] = []
+    for part in split_settings(text):
+        if "=" in part:
+            raise ConfigError(f"{preset.name}({text}): {preset.rest} have no names; write {preset.example}.")
+        value = int(part) if re.fullmatch(r"[+-]?\d+", part) else part
+        if value not in values:
+            values.append(value)
+    return replace(preset.make(*values), name=f"{preset.name}({','.join(map(str, values))})")
 
 
 def _preset(name: str) -> KVPreset:
     wanted = ALIASES.get(name.lower(), name)
     known = registry.names("kv")
-    # names are matched without regard to case: INT8 is what people see in papers
-    wanted = next((option for option in known if option.lower() == wanted.lower()), wanted)
+    # INT8 is what people see in papers, tq-k8v4 what files cannot be called
+    wanted = next((option for option in known if _plain(option) == _plain(wanted)), wanted)
     if wanted not in known:
         raise ConfigError(f"no KV setting named {name!r}.{near(name, [*known, *ALIASES])}")
     preset = registry.load("kv", wanted)
     if not isinstance(preset, KVPreset):
         raise ConfigError(f"the KV setting {wanted!r} is a {type(preset).__name__}; its PLUGIN must be a KVPreset.")
     return preset
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def _arguments(preset: str, parameters: Mapping[str, Argument | None], text: str | None) -> dict[str, Argument]:

@@ -27,7 +27,7 @@ def _presets() -> list[KVConfig]:
         preset = registry.load("kv", name)
         if any(default is None for default in (preset.parameters or {}).values()):
             continue
-        setting = parse_one(name)
+        setting = parse_one(preset.example or name)
         if setting.k_dtype != "auto" and not PLUGIN.check(PLUGIN.options(), setting, shape, Host()):
             settings.append(setting)
     return [*settings, parse_one("int4(group_size=16)"), KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")]

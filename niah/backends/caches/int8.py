@@ -32,9 +32,10 @@ class Int8TokenHead:
 
 
 def _codec(kv: KVConfig, side: str) -> Codec:
-    granularity = kv.granularity
-    if granularity != "token_head":
-        raise ValueError(f"int8 {side} storage has one scale per token and head, not {granularity!r}")
+    # beside a narrower type in groups (k8v4) the 8-bit side keeps its one scale per token and head
+    mixed = kv.granularity == "group_token" and kv.k_dtype != kv.v_dtype
+    if kv.granularity != "token_head" and not mixed:
+        raise ValueError(f"int8 {side} storage has one scale per token and head, not {kv.granularity!r}")
     return Int8TokenHead()
 
 
