@@ -78,7 +78,7 @@ def _print(made: Any, document: dict[str, Any]) -> None:
             lines.append(f"KV memory   {entry['kv']} at {length_label(entry['length'])}: {size}{room}")
     drop = document["detectable_drop"]
     pairs = len(made.lengths) * len(made.depths) * most
-    sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else "too few to see any drop reliably"
+    sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else _too_few(len(made.lengths) * most)
     lines.append(f"sees        {pairs:,} pairs a setting: {sees}")
     lines += [f"refused     {problem.sentence()}" for problem in made.problems] or ["refused     nothing"]
     if made.config.grid.auto_trials:
@@ -87,3 +87,11 @@ def _print(made: Any, document: dict[str, Any]) -> None:
         lines.append("difficulty  auto: the task's rung is chosen by a probe when the run begins")
     for line in lines:
         typer.echo(line)
+
+
+def _too_few(contexts: int) -> str:
+    from niah.stats.power import MIN_CONTEXTS
+
+    if contexts < MIN_CONTEXTS:
+        return f"too few for a verdict, which needs {MIN_CONTEXTS} contexts (lengths × trials); these are {contexts}"
+    return "too few to see any drop reliably"

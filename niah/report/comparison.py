@@ -290,7 +290,7 @@ def _corrected(items: Sequence[Compared]) -> tuple[Compared, ...]:
     found = []
     for item, total in zip(items, totals, strict=True):
         if len(items) > 1 and total.verdict in ("better", "worse") and (total.p_holm or 0) >= 0.05:
-            caveat = f"one of {len(items)} comparisons: corrected for that, p = {total.p_holm:.3f} is not significant"
+            caveat = f"one of {len(items)} comparisons: corrected for their number, p = {total.p_holm:.3f}"
             total = replace(total, caveats=(*total.caveats, caveat))  # noqa: PLW2901
         lengths = [_judged_anew(part) for part in _holm([part for _, part in item.by_length])]
         bands = [_judged_anew(part) for part in _holm([part for _, part in item.by_band])]

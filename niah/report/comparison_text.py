@@ -76,15 +76,19 @@ def sentence(item: Comparison) -> str:
     return f"{text[0].upper() + text[1:] if item.verdict == 'too few to say' and not item.broken else text}."
 
 
-def verdict_line(item: Comparison) -> list[str]:
-    """The cells of one line under ``HEADINGS``; a broken setting's figures are bracketed."""
+def verdict_line(item: Comparison, *, part: bool = False) -> list[str]:
+    """The cells of one line under ``HEADINGS``; a broken setting's figures are bracketed.
+
+    Args:
+        part: show the corrected p-value, by which the verdict on one of several lengths or depth bands goes.
+    """
     values = [
         f"{item.pairs:,}",
         "–" if item.accuracy_base is None else percent(item.accuracy_base),
         "–" if item.accuracy_new is None else percent(item.accuracy_new),
         "–" if item.delta is None else signed_points(item.delta),
         _points_interval(item.ci),
-        p_text(item.p if item.p_holm is None else item.p_holm),
+        p_text(item.p_holm if part else item.p),
         _nats(item.logprob_delta),
         _nats_interval(item.logprob_ci),
     ]
@@ -98,7 +102,8 @@ def part_lines(item: Compared) -> list[list[str]]:
     """Lines of the table by length and depth band: what, then ``HEADINGS`` from ``pairs`` on."""
     parts = [(length_label(length), part) for length, part in item.by_length]
     parts += [(_BANDS[band], part) for band, part in item.by_band]
-    return [[label, *verdict_line(part)[2:]] for label, part in [*parts, ("all", item.total)]]
+    lines = [[label, *verdict_line(part, part=True)[2:]] for label, part in parts]
+    return [*lines, ["all", *verdict_line(item.total)[2:]]]
 
 
 def edge_lines(report: ComparisonReport) -> list[list[str]]:

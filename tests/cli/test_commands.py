@@ -31,14 +31,16 @@ def test_every_command_has_help(niah, command: str) -> None:
 
 
 def test_plan_document(niah) -> None:
-    said = niah("plan", "-b", "oracle", "--kv", "bf16,int8", "-l", "512,1k", "-d", "11", "--json")
+    said = niah("plan", "-b", "oracle", "--kv", "bf16,int8", "-l", "512,1k", "-d", "11", "-n", "3", "--json")
     assert said.code == 0
     document = said.document()
-    assert document["cells"] == document["prompts"] == 2 * 2 * 11 * 2
+    assert document["cells"] == document["prompts"] == 2 * 2 * 11 * 3
     assert document["tokens_unique"] < document["tokens_naive"]
     assert document["problems"] == []
     assert 0 < document["detectable_drop"] < 1
     assert {row["kv"] for row in document["kv_memory"]} == {"bf16", "int8"}
+    few = niah("plan", "-b", "oracle", "--kv", "bf16,int8", "-l", "512,1k", "-d", "11", "-n", "2").out
+    assert "needs 6 contexts (lengths × trials); these are 4" in few
 
 
 def test_plan_lists_every_problem(niah) -> None:
