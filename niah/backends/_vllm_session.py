@@ -130,6 +130,7 @@ class VllmSession:
             "prefill_chunk": config.scheduler_config.max_num_batched_tokens,
             "max_num_seqs": config.scheduler_config.max_num_seqs,
             "device": str(config.device_config.device_type),
+            "rope": _rope(config.model_config.hf_text_config),
             "scales": _scales(self._llm, str(config.cache_config.cache_dtype)),
             "vllm": __version__,
         }
@@ -360,6 +361,13 @@ def _scales(llm: Any, cache_dtype: str) -> str:
         if hasattr(layer, side)
     }
     return "1.0" if found <= {1.0} else "checkpoint"
+
+
+def _rope(config: Any) -> str:
+    """How positions are turned, with the factor where they are stretched."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    factor = parameters.get("factor")
+    return f"{parameters.get('rope_type', 'default')}" + (f", factor {factor:g}" if factor else "")
 
 
 def _timing(metrics: Any) -> Timing:

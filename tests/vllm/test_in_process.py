@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import ceil
 from pathlib import Path
 
@@ -52,6 +53,37 @@ def test_settings_in_force_are_read_back(bf16_run: package.Run) -> None:
     assert effective["attention"] == "CPU_ATTN"
     assert effective["prefix_caching"] is True
     assert effective["scales"] == "none"
+
+
+def test_paging_is_compared_with_a_reservation(bf16_run: package.Run, niah) -> None:
+    said = niah("show", bf16_run.path, "--json")
+    waste = said.document()["paging"][0]
+    rows = bf16_run.rows
+    needed = sum(row.kv_memory.logical_bytes for row in rows)
+    assert waste["cells"] == len(rows)
+    assert waste["blocks"] == pytest.approx(1 - needed / sum(row.kv_memory.allocated_bytes for row in rows))
+    # the engine's longest length is one token more than the run's
+    assert waste["contiguous"] == pytest.approx(1 - needed / (len(rows) * 513 * SMOLLM2_BF16_TOKEN))
+
+
+def test_the_pool_is_sampled(bf16_run: package.Run) -> None:
+    lines = (bf16_run.path / "metrics.jsonl").read_text().splitlines()
+    readings = [json.loads(line) for line in lines]
+    assert all(0 <= reading["kv_cache_usage_perc"] <= 1 for reading in readings)
+    assert max(reading["num_requests_running"] for reading in readings) >= 1
+
+
+def test_positions_are_stretched_for_all_settings(tmp_path: Path) -> None:
+    run = package.run(
+        backend={"name": "vllm", "yarn_factor": 2.0},
+        kv="bf16",
+        lengths="384",
+        depths="100",
+        trials=1,
+        out=str(tmp_path),
+    )
+    assert [row.outcome for row in run.rows] == ["answered"]
+    assert run.setting("bf16")["effective"]["rope"] == "yarn, factor 2"
 
 
 def test_same_prompts_as_transformers(bf16_run: package.Run, tmp_path: Path) -> None:
