@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from niah.backends.base import ModelInfo, SessionRequest
 from niah.backends.caches.base import StoredLayer
 from niah.backends.caches.build import build_cache
 from niah.errors import CellError, ConfigError
+from niah.kv.base import is_quantised
 from niah.kv.memory import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
 from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
 
@@ -34,6 +36,19 @@ class _Context:
     @property
     def layers(self) -> list[StoredLayer]:
         return [layer for layer in self.cache.layers if isinstance(layer, StoredLayer)]
+
+    def can_crop_to(self, tokens: int) -> bool:
+        return all(layer.can_crop_to(tokens) for layer in self.layers)
+
+    def in_force(self) -> dict[str, str]:
+        """What is really stored; where layers differ, each kind with the number of layers that have it."""
+        found = [layer.in_force() for layer in self.layers]
+        merged: dict[str, str] = {}
+        for key in dict.fromkeys(key for one in found for key in one):
+            counts = Counter(one.get(key, "none") for one in found)
+            layers = (f"{value} ({count} layers)" for value, count in counts.items())
+            merged[key] = next(iter(counts)) if len(counts) == 1 else ", ".join(layers)
+        return merged
 
     def crop(self, tokens: int) -> None:
         for layer in self.layers:
@@ -72,7 +87,10 @@ class HFSession:
             **self._stored,
             "kv.granularity": self._kv.granularity,
             "kv.group_size": self._kv.group_size,
-            "kv.prefill_reads": "quantised",
+            "kv.scales": self._kv.scales if is_quantised(self._kv) else None,
+            "kv.residual": self._kv.residual,
+            "kv.skip_layers": ",".join(map(str, self._kv.skip_layers)) or None,
+            "kv.prefill_reads": self._kv.prefill_reads,
             "kv.windows": ",".join(sorted({str(layer.window or "full") for layer in self._shape.layers})),
             "compute_dtype": str(parameter.dtype).removeprefix("torch."),
             "device": str(parameter.device),
@@ -123,11 +141,9 @@ class HFSession:
 
     def _keep(self, context: _Context, tokens: int) -> None:
         """Keep the context for the next group where its questions can be cut off again."""
-        self._last = context
-        if all(layer.can_crop for layer in context.layers):
+        self._last = context if context.can_crop_to(tokens) else None
+        if self._last is not None:
             context.crop(tokens)
-        else:
-            self._last = None
 
     def _question(self, prompt: Prompt) -> Question:
         decode = self._info.tokenizer.decode
@@ -155,13 +171,14 @@ class HFSession:
 
     def _common(self, ids: np.ndarray[Any, np.dtype[np.int32]]) -> tuple[_Context, int]:
         last = self._last
-        if last is not None and self._request.reuse and all(layer.can_crop for layer in last.layers):
+        if last is not None and self._request.reuse:
             shorter = min(len(ids), len(last.ids))
             differs = np.flatnonzero(ids[:shorter] != last.ids[:shorter])
             common = int(differs[0]) if len(differs) else shorter
-            last.crop(common)
-            self._request.on_tokens(common)
-            return last, common
+            if last.can_crop_to(common):
+                last.crop(common)
+                self._request.on_tokens(common)
+                return last, common
         self._last = None
         return _Context(ids[:0], build_cache(self._kv, self._shape)), 0
 
@@ -181,7 +198,7 @@ class HFSession:
 
         answer_packed(forward, questions, tokens, self._loaded.ends, self._loaded.device)
         asked_s = time.perf_counter() - started
-        self._stored = context.layers[0].in_force()
+        self._stored = context.in_force()
         allocated = sum(layer.peak_bytes for layer in context.layers)
         share = 1 / len(group)
         timing = Timing(prefill_s * share, prefill_s + asked_s, (prefill_s + asked_s) * share)

@@ -11,15 +11,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from niah.backends._gguf import spare_threads
+from niah.backends._hf_formats import format_problems
 from niah.backends._hf_model import describe_model
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.errors import BackendUnavailable, CellError, boundary
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.types import Host, Problem
-
-# element types that files under caches/ store; a contract test holds the two lists together
-STORED = frozenset({"bf16", "fp16", "fp32", "int8", "int4"})
 
 
 class TransformersOptions(BackendOptions):
@@ -65,9 +63,9 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
 
 
 def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
-    problems = [*_unsupported(kv)]
+    problems = [*_unsupported(kv), *format_problems(kv, shape)]
     if shape is not None:
-        problems += _shape_problems(kv, shape)
+        problems += _shape_problems(shape)
     if options.device.startswith("cuda") and host.device != "cuda":
         problems.append(Problem("backend.device", options.device, "this machine has no CUDA device", "Use device=cpu."))
     return problems
@@ -75,21 +73,16 @@ def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None,
 
 def _unsupported(kv: KVConfig) -> list[Problem]:
     problems = []
-    for side, dtype in (("keys", kv.k_dtype), ("values", kv.v_dtype)):
-        if dtype not in STORED and dtype != "auto":
-            hint = f"Stored types: {', '.join(sorted(STORED))}."
-            problems.append(Problem("kv", kv.name, f"no cache layer stores {side} as {dtype}", hint))
     asked = {
         "window override": kv.window is not None or kv.sinks > 0,
         "KV-head merging": kv.kv_heads is not None,
         "compressive memory": kv.memory != "kv",
-        "full-precision residual": kv.residual > 0,
+        "full-precision residual outside KIVI": kv.residual > 0 and kv.granularity != "kivi",
         "context parallelism": kv.context_parallel > 1,
         "tensor or pipeline parallelism": kv.tp > 1 or kv.pp > 1,
         "paging": kv.block_size is not None or kv.pool_bytes is not None,
         "cache offload": kv.offload is not None,
         "rope scaling": kv.rope is not None,
-        "skipped layers": bool(kv.skip_layers),
         "engine-specific options": bool(kv.native),
     }
     for what, wanted in asked.items():
@@ -98,7 +91,7 @@ def _unsupported(kv: KVConfig) -> list[Problem]:
     return problems
 
 
-def _shape_problems(kv: KVConfig, shape: ModelShape) -> list[Problem]:
+def _shape_problems(shape: ModelShape) -> list[Problem]:
     problems = []
     kinds = {layer.kind for layer in shape.layers}
     if "linear" in kinds:
@@ -107,15 +100,6 @@ def _shape_problems(kv: KVConfig, shape: ModelShape) -> list[Problem]:
         )
     if "chunked" in kinds:
         problems.append(Problem("model", shape.name, "chunked-attention layers have no cache layer here yet"))
-    quantised = kv.k_dtype not in ("bf16", "fp16", "fp32", "auto")
-    if quantised and shape.is_mla:
-        hint = "Use a 16-bit setting: the latent is already compressed."
-        problems.append(Problem("kv", kv.name, "the model stores a latent, not K and V to quantise", hint))
-    if quantised and kv.granularity == "group_token":
-        dims = {d for layer in shape.layers if layer.kind != "linear" for d in (layer.k_dim, layer.v_dim)}
-        for dim in sorted(d for d in dims if d % (kv.group_size or 1) or (kv.group_size or 2) % 2):
-            reason = f"a group of {kv.group_size} does not divide the head size {dim}, or is odd"
-            problems.append(Problem("kv", kv.name, reason, f"Use a group_size that divides {dim}."))
     return problems
 
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from niah.errors import ConfigError
 from niah.kv.base import ELEMENT_BITS, KVConfig, is_quantised
@@ -35,6 +36,9 @@ _TOKEN_HEAD_SCALE_BYTES = 4
 _FP16_BYTES = 2
 _FP32_BYTES = 4
 _NVFP4_GROUP = 16
+# what a layer in 16 bit has of a quantised setting
+_PLAIN: dict[str, Any] = {"granularity": "none", "group_size": None, "symmetric": True, "scales": "dynamic"}
+_PLAIN |= {"residual": 0, "skip_layers": ()}
 _GRANULARITIES = ("none", "tensor", "token_head", "group_token", "kivi")
 REFERENCE = KVConfig("reference")
 
@@ -103,7 +107,7 @@ def kv_bytes(shape: ModelShape, kv: KVConfig, tokens: int, batch: int = 1) -> in
     check_setting(shape, kv)
     total = 0
     for index, layer in enumerate(shape.layers):
-        total += _layer_bytes(layer, _without_format(kv) if _is_skipped(shape, kv, index) else kv, tokens)
+        total += _layer_bytes(layer, setting_of_layer(shape, kv, index), tokens)
     return total * batch
 
 
@@ -185,7 +189,7 @@ def check_setting(shape: ModelShape, kv: KVConfig) -> None:
             raise ConfigError(f"{kv.name}: skip_layers {skip}, but {shape.name!r} has layers 0 to {count - 1}.")
     for index, layer in enumerate(shape.layers):
         if layer.stores_tokens:
-            _check_layer(shape, layer, _without_format(kv) if _is_skipped(shape, kv, index) else kv)
+            _check_layer(shape, layer, setting_of_layer(shape, kv, index))
 
 
 def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
@@ -231,11 +235,15 @@ def _bits(dtype: str) -> int:
     return 16 if dtype == "auto" else ELEMENT_BITS[dtype]
 
 
-def _without_format(kv: KVConfig) -> KVConfig:
-    """The same setting in 16 bit: what skipped layers keep is the type, not the tokens."""
-    return KVConfig(
-        kv.name, window=kv.window, sinks=kv.sinks, kv_heads=kv.kv_heads, memory=kv.memory, segment=kv.segment
-    )
+def setting_of_layer(shape: ModelShape, kv: KVConfig, index: int) -> KVConfig:
+    """The setting of one layer: in the model's own 16-bit type where the layer is skipped, and without a list of them.
+
+    What skipped layers keep is the type, not the tokens.
+    """
+    if not _is_skipped(shape, kv, index):
+        return replace(kv, skip_layers=()) if kv.skip_layers else kv
+    own = shape.native_dtype
+    return replace(kv, k_dtype=own, v_dtype=own, **_PLAIN)
 
 
 def _is_skipped(shape: ModelShape, kv: KVConfig, index: int) -> bool:
@@ -323,7 +331,7 @@ def formula_text(shape: ModelShape, kv: KVConfig) -> str:
     check_setting(shape, kv)
     groups: dict[tuple[LayerShape, KVConfig], int] = {}
     for index, layer in enumerate(shape.layers):
-        key = (layer, _without_format(kv) if _is_skipped(shape, kv, index) else kv)
+        key = (layer, setting_of_layer(shape, kv, index))
         groups[key] = groups.get(key, 0) + 1
     text = " + ".join(_term(layer, used, count) for (layer, used), count in groups.items())
     # only a cache that grows by the same amount with each token has a figure per token

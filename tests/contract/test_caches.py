@@ -9,7 +9,8 @@ from transformers import DynamicCache
 from niah import registry
 from niah.backends.caches.base import StoredLayer
 from niah.backends.caches.build import build_cache, stored_dtypes
-from niah.backends.transformers import PLUGIN, STORED
+from niah.backends._hf_formats import STORED
+from niah.backends.transformers import PLUGIN
 from niah.kv.base import KVConfig
 from niah.kv.memory import kv_bytes
 from niah.kv.parse import parse_one

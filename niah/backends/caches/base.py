@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,14 +32,27 @@ class Codec(Protocol):
 
 @dataclass(frozen=True)
 class CachePlugin:
-    """A cache format: which element types it stores, and the codec for one side (``k`` or ``v``) of a setting."""
+    """A cache format.
+
+    Attributes:
+        dtypes: element types that it stores.
+        codec: ``(KVConfig, "k" or "v") -> Codec``, where a format needs no more than that.
+        granularities: ``KVConfig.granularity`` values that it alone serves; empty for all that no other file claims.
+        side: ``(KVConfig, "k" or "v", the model's 16-bit type) -> Side`` in place of ``codec``, where tokens do not
+            stand alone.
+    """
 
     dtypes: frozenset[str]
-    codec: Any  # Callable[[KVConfig, str], Codec]
+    codec: Any = None
+    granularities: frozenset[str] = frozenset()
+    side: Any = None
 
 
-class _Side:
-    """Growing storage of keys or of values: one buffer a part, ``[batch, kv_heads, capacity, *]``."""
+class Side:
+    """Growing storage of keys or of values: one buffer a part, ``[batch, kv_heads, capacity, *]``.
+
+    A slot is what one entry of the parts holds: one token, or a whole group of them where the codec says so.
+    """
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
@@ -50,9 +64,15 @@ class _Side:
     def capacity(self) -> int:
         return self.buffers[0].shape[2] if self.buffers else 0
 
-    def append(self, states: torch.Tensor, reserve: int) -> None:
+    def append(self, states: torch.Tensor, reserve: int, *, hold: bool = False) -> None:  # noqa: ARG002
+        """Add ``states [batch, kv_heads, tokens, head_dim]``.
+
+        Args:
+            reserve: slots to hold at once; 0 grows in steps.
+            hold: these tokens belong to questions behind a context, which must stay as it is.
+        """
         parts = self.codec.encode(states)
-        need = self.used + states.shape[2]
+        need = self.used + parts[0].shape[2]
         if need > self.capacity:
             self._grow(parts, max(need, reserve) if reserve else need + GROWTH_SLOTS)
         for buffer, part in zip(self.buffers, parts, strict=True):
@@ -78,15 +98,32 @@ class _Side:
             self.buffers = tuple(b[:, :, self.used - count : self.used].clone() for b in self.buffers)
             self.used = count
 
+    @property
+    def can_crop(self) -> bool:
+        """Whether every earlier state can be had back."""
+        return True
+
+    def can_crop_to(self, count: int) -> bool:
+        """Whether the state with the oldest ``count`` tokens can be had back exactly."""
+        return count <= self.used
+
     def crop(self, count: int) -> None:
         self.used = min(self.used, count)
+
+    def bytes_of(self, tokens: int) -> int:
+        """Bytes of a sequence of ``tokens``, as large as the tensors really are."""
+        return tokens * self.slot_bytes()
 
     def slot_bytes(self) -> int:
         """Bytes of one slot over all parts, from the storages themselves."""
         return sum(b.untyped_storage().nbytes() for b in self.buffers) // max(1, self.capacity)
 
-    def fork(self) -> _Side:
-        twin = _Side(self.codec)
+    def fresh(self) -> Side:
+        """An empty one of the same kind."""
+        return Side(self.codec)
+
+    def fork(self) -> Side:
+        twin = Side(self.codec)
         twin.buffers = tuple(b.clone() for b in self.buffers)
         twin.used = self.used
         return twin
@@ -99,15 +136,15 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
     of serving engines do; so a quantised format acts on prefill as well as on decoding.
 
     Args:
-        keys, values: codecs of the two sides.
+        keys, values: how the two sides are stored.
         window: tokens that a window layer keeps; None keeps all.
     """
 
     is_croppable = True
 
-    def __init__(self, keys: Codec, values: Codec, window: int | None = None) -> None:
+    def __init__(self, keys: Codec | Side, values: Codec | Side, window: int | None = None) -> None:
         super().__init__()
-        self._sides = (_Side(keys), _Side(values))
+        self._sides = (_side(keys), _side(values))
         self.window = window
         self.is_sliding = window is not None
         self.seen = 0
@@ -127,8 +164,8 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         keys, values = self._sides
-        keys.append(key_states, self.reserve_slots)
-        values.append(value_states, self.reserve_slots)
+        keys.append(key_states, self.reserve_slots, hold=self.hold)
+        values.append(value_states, self.reserve_slots, hold=self.hold)
         self.seen += key_states.shape[2]
         read = keys.read(key_states.dtype), values.read(value_states.dtype)
         if self.window is not None and not self.hold:
@@ -147,27 +184,29 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         return -1 if self.window is None else self.window
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the newest ``-tokens_to_remove`` tokens; only where none has been dropped yet."""
+        """Forget the newest ``-tokens_to_remove`` tokens.
+
+        Raises:
+            ValueError: a window layer has dropped tokens, or the format cannot go back to that point exactly.
+        """
         count = abs(tokens_to_remove)
         if self.slots < self.seen:
             raise ValueError("a window layer that has dropped tokens cannot be cropped")
+        if not self.can_crop_to(self.seen - count):
+            raise ValueError(f"tokens are quantised together, so the cache cannot be cropped to {self.seen - count}")
         self.seen -= count
         for side in self._sides:
             side.crop(self.seen)
 
     def reset(self) -> None:
-        self._sides = (_Side(self._sides[0].codec), _Side(self._sides[1].codec))
+        self._sides = (self._sides[0].fresh(), self._sides[1].fresh())
         self.seen = 0
         self.is_initialized = False
 
     def fork(self) -> StoredLayer:
         """A copy that shares nothing, for questions that would change what the layer keeps."""
-        twin = StoredLayer(self._sides[0].codec, self._sides[1].codec, self.window)
+        twin = copy.copy(self)
         twin._sides = (self._sides[0].fork(), self._sides[1].fork())
-        twin.seen, twin.hold, twin.reserve_slots = self.seen, self.hold, self.reserve_slots
-        twin.is_initialized = self.is_initialized
-        if self.is_initialized:
-            twin.device = self.device
         return twin
 
     @property
@@ -177,12 +216,19 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
 
     @property
     def can_crop(self) -> bool:
-        return self.slots == self.seen
+        """Whether the layer can go back to exactly what it was at any earlier point."""
+        return self.slots == self.seen and all(side.can_crop for side in self._sides)
+
+    def can_crop_to(self, tokens: int) -> bool:
+        """Whether the layer can go back to exactly what it was after ``tokens`` tokens."""
+        if tokens == self.seen:
+            return True
+        return self.slots == self.seen and all(side.can_crop_to(tokens) for side in self._sides)
 
     def logical_bytes(self, tokens: int) -> int:
         """Bytes that a sequence of ``tokens`` occupies here, counted on the stored tensors."""
         kept = tokens if self.window is None else min(tokens, self.window)
-        return kept * sum(side.slot_bytes() for side in self._sides)
+        return sum(side.bytes_of(kept) for side in self._sides)
 
     def reserve(self, tokens: int, room: int) -> None:
         """Make the next growth large enough for ``tokens`` of context and ``room`` slots of questions behind it.
@@ -212,3 +258,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
             parts = "+".join(str(buffer.dtype).removeprefix("torch.") for buffer in side.buffers)
             found |= {f"kv.{name}_dtype": side.codec.element, f"kv.{name}_storage": parts}
         return found
+
+
+def _side(stored: Codec | Side) -> Side:
+    return stored if isinstance(stored, Side) else Side(stored)

@@ -11,39 +11,54 @@ from transformers import cache_utils
 
 from niah.backends.caches.base import CachePlugin, StoredLayer
 from niah.kv.base import KVConfig
+from niah.kv.memory import setting_of_layer
 from niah.kv.shape import ModelShape
 
 _SUPPORT = {"base", "build"}
+_ANY = ""
 
 
 @cache
-def _plugins() -> dict[str, CachePlugin]:
-    found: dict[str, CachePlugin] = {}
+def _plugins() -> dict[tuple[str, str], CachePlugin]:
+    """By element type and granularity; ``_ANY`` stands for every granularity that no file claims for itself."""
+    found: dict[tuple[str, str], CachePlugin] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        if module.name in _SUPPORT:
+        if module.name in _SUPPORT or module.name.startswith("_"):
             continue
         plugin: CachePlugin = importlib.import_module(f"niah.backends.caches.{module.name}").CACHE
-        found |= dict.fromkeys(plugin.dtypes, plugin)
+        for granularity in plugin.granularities or {_ANY}:
+            found |= {(dtype, granularity): plugin for dtype in plugin.dtypes}
     return found
+
+
+def _plugin(kv: KVConfig, dtype: str) -> CachePlugin:
+    plugins = _plugins()
+    return plugins.get((dtype, kv.granularity)) or plugins[dtype, _ANY]
 
 
 def stored_dtypes() -> frozenset[str]:
     """Element types that some file here can store."""
-    return frozenset(_plugins())
+    return frozenset(dtype for dtype, _ in _plugins())
 
 
 def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
-    """A cache of one ``StoredLayer`` per model layer, windows as the model has them."""
-    plugins = _plugins()
+    """A cache of one ``StoredLayer`` per model layer, windows as the model has them, skipped layers in 16 bit."""
     layers: list[cache_utils.CacheLayerMixin] = []
-    for layer in shape.layers:
+    for index, layer in enumerate(shape.layers):
         if layer.kind == "shared":
             layers += _nothing()
             continue
         window = min((w for w in (layer.window, kv.window) if w is not None), default=None)
-        keys, values = plugins[kv.k_dtype].codec(kv, "k"), plugins[kv.v_dtype].codec(kv, "v")
-        layers.append(StoredLayer(keys, values, window))
+        layers.append(_layer(setting_of_layer(shape, kv, index), shape.native_dtype, window))
     return cache_utils.Cache(layers=layers)
+
+
+def _layer(kv: KVConfig, sixteen_bit: str, window: int | None) -> StoredLayer:
+    stored = []
+    for side, dtype in (("k", kv.k_dtype), ("v", kv.v_dtype)):
+        plugin = _plugin(kv, dtype)
+        stored.append(plugin.codec(kv, side) if plugin.side is None else plugin.side(kv, side, sixteen_bit))
+    return StoredLayer(*stored, window)
 
 
 def _nothing() -> list[cache_utils.CacheLayerMixin]:

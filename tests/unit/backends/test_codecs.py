@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from niah.backends.caches.int4 import Int4Group
+from niah.backends.caches.int4 import TokenGroups
 from niah.backends.caches.int8 import Int8TokenHead
 from niah.backends.caches.plain import Plain
 
@@ -39,7 +39,7 @@ def test_int8_error_is_within_half_a_step() -> None:
 @pytest.mark.parametrize("group", [2, 16, 32, 64])
 def test_int4_error_is_within_a_step_and_packing_is_real(group: int) -> None:
     states = torch.randn(1, 3, 50, 64, generator=torch.Generator().manual_seed(0))
-    codec = Int4Group(group)
+    codec = TokenGroups(4, group)
     packed, scale, low = codec.encode(states)
     assert packed.shape == (1, 3, 50, 32)
     assert packed.dtype == torch.uint8
@@ -52,19 +52,19 @@ def test_int4_error_is_within_a_step_and_packing_is_real(group: int) -> None:
 
 def test_int4_keeps_the_order_of_elements() -> None:
     states = torch.arange(16.0).reshape(1, 1, 1, 16)
-    codec = Int4Group(16)
+    codec = TokenGroups(4, 16)
     assert codec.decode(codec.encode(states), torch.float32).flatten().tolist() == pytest.approx(list(range(16)))
 
 
 def test_int4_constant_group_is_exact_and_finite() -> None:
     states = torch.full((1, 1, 4, 32), 0.75)
-    codec = Int4Group(32)
+    codec = TokenGroups(4, 32)
     assert torch.equal(codec.decode(codec.encode(states), torch.float32), states)
 
 
 def test_int4_refuses_a_group_that_does_not_divide() -> None:
     with pytest.raises(ValueError, match="must be even and divide the head size 64"):
-        Int4Group(24).encode(torch.zeros(1, 1, 1, 64))
+        TokenGroups(4, 24).encode(torch.zeros(1, 1, 1, 64))
 
 
 def test_plain_reads_the_same_dtype_without_a_copy() -> None:
