@@ -71,9 +71,7 @@ def _shape(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
             yield Problem("kv", kv.name, f"there is no layer {skip}", f"The model has layers 0 to {count - 1}.")
     used = [setting_of_layer(shape, kv, i) for i in range(count)]
     stored = [
-        (one, layer)
-        for one, layer in zip(used, shape.layers, strict=True)
-        if layer.stores_tokens and is_quantised(one)
+        (one, layer) for one, layer in zip(used, shape.layers, strict=True) if layer.stores_tokens and is_quantised(one)
     ]
     if not stored:
         return

@@ -95,7 +95,7 @@ class HFSession:
             "compute_dtype": str(parameter.dtype).removeprefix("torch."),
             "device": str(parameter.device),
             "attention": loaded.model.config.get_text_config()._attn_implementation,  # noqa: SLF001
-            "prefill_chunk": self._chunk,
+            "prefill_chunk": self._chunk if self._kv.prefill_reads == "quantised" else "whole context",
             "threads": torch.get_num_threads(),
             "prefix_reuse": self._request.reuse,
             "questions": "packed" if self._options.pack else "forked",
@@ -160,8 +160,9 @@ class HFSession:
         context, reused = self._common(ids)
         for layer in context.layers:
             layer.reserve(len(ids), room)
-        for start in range(reused, len(ids), self._chunk):
-            piece = ids[start : start + self._chunk].tolist()
+        chunk = max(1, len(ids)) if any(layer.reads_raw for layer in context.layers) else self._chunk
+        for start in range(reused, len(ids), chunk):
+            piece = ids[start : start + chunk].tolist()
             self._loaded.step(piece, list(range(start, start + len(piece))), context.cache)
             self._request.on_tokens(len(piece))
         context.ids = ids
@@ -217,7 +218,7 @@ class HFSession:
             logical_bytes=sum(layer.logical_bytes(stored) for layer in context.layers),
             allocated_bytes=allocated,
             pool_bytes=None,
-            formula_bytes=kv_bytes(shape, self._kv, stored),
+            formula_bytes=self._formula_bytes(len(prompt.context), stored),
             reference_bytes=reference_bytes(shape, stored),
             naive_mha_bytes=naive_mha_bytes(shape, stored),
             source="measured_tensors",
@@ -232,6 +233,13 @@ class HFSession:
             timing=timing,
             memory=usage,
         )
+
+    def _formula_bytes(self, context_tokens: int, stored: int) -> int:
+        if self._kv.prefill_reads == "quantised":
+            return kv_bytes(self._shape, self._kv, stored)
+        # packed once, at the end of the context; what comes behind it stays in 16 bit
+        behind = reference_bytes(self._shape, stored - context_tokens)
+        return kv_bytes(self._shape, self._kv, context_tokens) + behind
 
 
 def _resolve_auto(request: SessionRequest, info: ModelInfo) -> Any:

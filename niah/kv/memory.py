@@ -10,6 +10,8 @@ groups along head_dim  fp16 scale (and fp16 zero point) per group
 KIVI                   arXiv:2402.02750: keys per channel in groups of tokens, values per token, 16-bit residual
 Infini-attention       arXiv:2404.07143: ``(k_dim · v_dim + k_dim) · 4`` per head, and one local segment
 linear, shared         a constant state; nothing
+quanto, hqq            as the packages pack it (``_library``)
+TurboQuant             keys 2 bytes, values 4 bytes of scales per token and head; none beside fp8 keys (vLLM 0.32)
 =====================  =============================================================================
 
 All figures are logical bytes: no padding, pages or reserved pools, and totals over all devices.
@@ -24,6 +26,7 @@ from fractions import Fraction
 from typing import Any
 
 from niah.errors import ConfigError
+from niah.kv._library import LIBRARIES, library_bytes
 from niah.kv.base import ELEMENT_BITS, KVConfig, is_quantised
 from niah.kv.shape import LayerShape, ModelShape
 from niah.types import JSON
@@ -39,7 +42,7 @@ _NVFP4_GROUP = 16
 # what a layer in 16 bit has of a quantised setting
 _PLAIN: dict[str, Any] = {"granularity": "none", "group_size": None, "symmetric": True, "scales": "dynamic"}
 _PLAIN |= {"residual": 0, "skip_layers": ()}
-_GRANULARITIES = ("none", "tensor", "token_head", "group_token", "kivi")
+_GRANULARITIES = ("none", "tensor", "token_head", "group_token", "kivi", "turboquant", *LIBRARIES)
 REFERENCE = KVConfig("reference")
 
 
@@ -217,6 +220,11 @@ def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
             raise ConfigError(
                 f"{kv.name}: {dim} elements of {_bits(dtype)} bits do not fill whole bytes; use an 8-bit format."
             )
+    if kv.granularity == "kivi" and layer.window is not None:
+        raise ConfigError(
+            f"{kv.name}: KIVI quantises keys {kv.group_size} tokens at a time, and the window layers of {shape.name!r} "
+            f"drop them one at a time; use {kv.name}+skip(sliding_window) or int4."
+        )
     if kv.granularity == "kivi" and (kv.residual < 1 or kv.residual % (kv.group_size or kv.residual)):
         raise ConfigError(
             f"{kv.name}: KIVI quantises keys {kv.group_size} tokens at a time, so the residual {kv.residual} must be "
@@ -259,7 +267,7 @@ def _group(kv: KVConfig, dtype: str, dim: int, side: str) -> int | None:
     """
     if _bits(dtype) >= 16 or (kv.granularity == "kivi" and side == "keys"):
         return None
-    if kv.granularity == "group_token" and (_bits(dtype) < 8 or kv.k_dtype == kv.v_dtype):
+    if kv.granularity in ("group_token", *LIBRARIES) and (_bits(dtype) < 8 or kv.k_dtype == kv.v_dtype):
         return kv.group_size or (_NVFP4_GROUP if dtype == "nvfp4" else dim)
     return (kv.group_size or dim) if kv.granularity == "kivi" else None
 
@@ -269,6 +277,8 @@ def _token_bytes(kv: KVConfig, dtype: str, dim: int, side: str) -> tuple[int, in
     payload = dim * _bits(dtype) // 8
     if _bits(dtype) >= 16:
         return payload, 0
+    if kv.granularity == "turboquant":
+        return payload, 0 if _bits(dtype) == 8 else _FP16_BYTES if side == "keys" else 2 * _FP16_BYTES
     group = _group(kv, dtype, dim, side)
     if group is not None:
         if dtype == "nvfp4":
@@ -288,6 +298,9 @@ def _layer_bytes(layer: LayerShape, kv: KVConfig, tokens: int) -> int:
         memory = (layer.k_dim * layer.v_dim + layer.k_dim) * _FP32_BYTES
         return heads * (memory + _head_bytes(layer, kv, min(tokens, kv.segment or 0)))
     kept = min([tokens, *_limits(layer, kv)])
+    if kv.granularity in LIBRARIES:
+        sides = ((kv.k_dtype, layer.k_dim), (kv.v_dtype, layer.v_dim))
+        return sum(library_bytes(kv, _bits(dtype), heads * dim, kept) for dtype, dim in sides)
     return heads * _head_bytes(layer, kv, kept)
 
 
@@ -336,7 +349,8 @@ def formula_text(shape: ModelShape, kv: KVConfig) -> str:
     text = " + ".join(_term(layer, used, count) for (layer, used), count in groups.items())
     # only a cache that grows by the same amount with each token has a figure per token
     per_token = kv_bytes(shape, kv, 1)
-    if kv.memory == "kv" and all(not _limits(layer, used) and not used.residual for layer, used in groups):
+    grows_evenly = kv.memory == "kv" and kv.granularity not in LIBRARIES
+    if grows_evenly and all(not _limits(layer, used) and not used.residual for layer, used in groups):
         constant = kv_bytes(shape, kv, 0)
         text += f" = {per_token - constant:,} B × T" + (f" + {constant:,} B" if constant else "")
     if kv.residual and is_quantised(kv):

@@ -40,8 +40,8 @@ def pack(codes: torch.Tensor, bits: int) -> torch.Tensor:
     return packed
 
 
-def unpack(packed: torch.Tensor, bits: int) -> torch.Tensor:
-    """The inverse of ``pack``: uint8 ``[…, n · 8 / bits]``."""
+def unpack(packed: torch.Tensor, bits: int, dim: int = -1) -> torch.Tensor:
+    """The inverse of ``pack``, or of the same along another dimension: uint8 ``[…, n · 8 / bits]``."""
     mask = 2**bits - 1
     planes = [packed & mask, *((packed >> shift) & mask for shift in range(bits, 8, bits))]
-    return torch.cat(planes, dim=-1)
+    return torch.cat(planes, dim=dim)

@@ -52,7 +52,12 @@ class Side:
     """Growing storage of keys or of values: one buffer a part, ``[batch, kv_heads, capacity, *]``.
 
     A slot is what one entry of the parts holds: one token, or a whole group of them where the codec says so.
+
+    Attributes:
+        reads_raw: the pass that brings a context attends to raw states; such a context must come in one pass.
     """
+
+    reads_raw = False
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
@@ -206,13 +211,18 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
     def fork(self) -> StoredLayer:
         """A copy that shares nothing, for questions that would change what the layer keeps."""
         twin = copy.copy(self)
-        twin._sides = (self._sides[0].fork(), self._sides[1].fork())
+        twin._sides = (self._sides[0].fork(), self._sides[1].fork())  # noqa: SLF001
         return twin
 
     @property
     def slots(self) -> int:
         """Tokens stored now."""
         return self._sides[0].used
+
+    @property
+    def reads_raw(self) -> bool:
+        """Whether a context must come in one pass, which attends to raw keys and values."""
+        return any(side.reads_raw for side in self._sides)
 
     @property
     def can_crop(self) -> bool:

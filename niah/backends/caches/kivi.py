@@ -20,7 +20,7 @@ from niah.kv.base import ELEMENT_BITS, KVConfig
 
 
 class ChannelGroups:
-    """A slot is a group of tokens: payload ``[…, group · head_dim · bits / 8]``, scales and minima ``[…, head_dim]``."""
+    """A slot is a group of tokens: payload ``[…, group · dim · bits / 8]``, fp16 scales and minima ``[…, dim]``."""
 
     def __init__(self, bits: int, group_size: int) -> None:
         self.bits, self.group_size = bits, group_size

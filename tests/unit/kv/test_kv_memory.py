@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,13 @@ def kivi(bits: int, residual: int = 128) -> KVConfig:
 
 
 K8V4 = KVConfig("k8v4", "int8", "int4", "group_token", group_size=64, symmetric=False)
+
+
+def _whole(name: str) -> KVConfig:
+    """The preset without the layers that it leaves out."""
+    return replace(parse_one(name), skip_layers=())
+
+
 NVFP4 = KVConfig("nvfp4", "nvfp4", "nvfp4", "group_token")
 QUANTO2 = KVConfig("quanto2", "int2", "int2", "group_token", group_size=64, symmetric=False)
 INT4_TOKEN = KVConfig("int4t", "int4", "int4", "token_head", symmetric=False)
@@ -111,6 +119,12 @@ GROUP_64 = parse_one("int4(group_size=64)")
         (GROUP_64, 72, 144, 288),
         (QUANTO2, 40, 80, 160),
         (NVFP4, 72, 144, 288),
+        (parse_one("nvfp4"), 72, 144, 288),
+        (parse_one("k8v4(group_size=64)"), 104, 204, 404),
+        (_whole("tq-k8v4"), 100, 196, 388),
+        (_whole("tq-4bit"), 70, 134, 262),
+        (_whole("tq-k3v4"), 62, 118, 230),
+        (_whole("tq-3bit"), 54, 102, 198),
         (K8V4, 104, 204, 404),
     ],
     ids=lambda value: value.name if isinstance(value, KVConfig) else str(value),
@@ -118,6 +132,34 @@ GROUP_64 = parse_one("int4(group_size=64)")
 def test_bytes_per_token_and_head(kv: KVConfig, at_64: int, at_128: int, at_256: int) -> None:
     assert [kv_bytes(one_head(dim), kv, 1) for dim in (64, 128, 256)] == [at_64, at_128, at_256]
     assert kv_bytes(one_head(128, layers=3, kv_heads=2), kv, 7, batch=5) == at_128 * 3 * 2 * 7 * 5
+
+
+@pytest.mark.parametrize(("name", "at_128"), [("quanto4", 144), ("quanto2", 80), ("hqq4", 144), ("hqq8", 272)])
+def test_what_packages_pack_in_whole_rows(name: str, at_128: int) -> None:
+    assert kv_bytes(one_head(128, layers=3, kv_heads=2), parse_one(name), 8) == at_128 * 3 * 2 * 8
+    # without a multiple of the rows in a byte there is no figure per token
+    assert formula_text(one_head(64), parse_one(name)).endswith("× T")
+
+
+def test_odd_rows_are_padded_by_quanto_and_left_out_by_hqq() -> None:
+    # 3 heads of 64 are 3 groups a token: 21 rows at 7 tokens
+    smol = one_head(64, kv_heads=3)
+    assert kv_bytes(smol, parse_one("quanto4"), 7) == 2 * (11 * 64 + 21 * 4)
+    assert kv_bytes(smol, parse_one("quanto2"), 7) == 2 * (6 * 64 + 21 * 4)
+    assert kv_bytes(smol, parse_one("hqq4"), 7) == 2 * (9 * 64 + 18 * 4 + 3 * 128)
+    assert kv_bytes(smol, parse_one("hqq8"), 7) == 2 * (21 * 64 + 21 * 4)
+    assert kv_bytes(smol, parse_one("hqq4"), 1) == 2 * 3 * 128
+
+
+def test_turboquant_leaves_the_first_and_last_two_layers_in_16_bit() -> None:
+    assert kv_bytes(one_head(128, layers=10), parse_one("tq-4bit"), 5) == 5 * (6 * 134 + 4 * 512)
+
+
+def test_skipped_layers_keep_the_models_own_type() -> None:
+    shape = one_head(64, layers=4)
+    assert kv_bytes(shape, parse_one("int8+skip(0,-1)"), 9) == 9 * (2 * 136 + 2 * 256)
+    everything = parse_one("kivi2+skip(0,1,2,3)")
+    assert kv_bytes(shape, everything, 300) == reference_bytes(shape, 300)
 
 
 @pytest.mark.parametrize(("bits", "asymptotic"), [(4, 160), (2, 96)])

@@ -11,7 +11,8 @@ from niah.errors import ConfigError
 from niah.kv.base import KVConfig, KVPreset
 from niah.kv.parse import parse_kv, parse_one, reference_for, split_settings
 
-PRESETS = ("auto", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int4", "int8")
+PRESETS = ("auto", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int4", "int8", "k8v4", "kivi2", "kivi4", "paged")
+PRESETS += ("hqq4", "hqq8", "nvfp4", "quanto2", "quanto4")
 
 
 @pytest.fixture
@@ -35,6 +36,11 @@ def test_every_preset_loads_and_keeps_its_name(name: str) -> None:
     assert setting.name == name
     assert KVConfig.from_json(setting.to_json()) == setting
     assert hash(setting) == hash(parse_one(name))
+
+
+def test_names_with_hyphens_are_found_in_both_spellings() -> None:
+    assert parse_one("tq-k8v4") == parse_one("TQ_K8V4")
+    assert parse_one("tq_3bit").name == registry.load("kv", "tq-3bit").name == "tq-3bit"
 
 
 def test_no_support_module_is_taken_for_a_preset() -> None:
@@ -91,6 +97,12 @@ def test_only_changed_arguments_are_in_the_name(streaming: None) -> None:
         ("int8,,int4", "a name is missing"),
         ("", "a name is missing"),
         ("int8,", "a name is missing"),
+        ("kivi4(group_size=33)", "packs 2 elements to a byte: group_size 33 must be a multiple of 2"),
+        ("kivi2(group_size=30)", "packs 4 elements to a byte"),
+        ("kivi4(residual=100)", "residual 100 must be a positive multiple of 32, for instance 128"),
+        ("kivi4(32,0)", "residual 0 must be a positive multiple"),
+        ("k8v4(foo=1)", "no argument 'foo'; k8v4 takes group_size"),
+        ("k8v4(33)", "group_size 33 must be even"),
         ("int8(4)", "int8 takes no arguments"),
         ("int8(bits=4)", "no argument 'bits'; int8 takes no arguments"),
         ("int4(group=64)", "no argument 'group'; int4 takes group_size. Did you mean 'group_size'"),

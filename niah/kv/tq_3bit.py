@@ -1,0 +1,7 @@
+"""TurboQuant: 3-bit keys and values."""
+
+from __future__ import annotations
+
+from niah.kv._turboquant import turboquant_preset
+
+PLUGIN = turboquant_preset("tq-3bit", "int3", "int3", "vLLM's TurboQuant on a GPU: 3-bit keys and values")

@@ -1,0 +1,7 @@
+"""TurboQuant: 4-bit keys and values."""
+
+from __future__ import annotations
+
+from niah.kv._turboquant import turboquant_preset
+
+PLUGIN = turboquant_preset("tq-4bit", "int4", "int4", "vLLM's TurboQuant on a GPU: 4-bit keys and values")

@@ -1,0 +1,7 @@
+"""TurboQuant: 3-bit keys, 4-bit values."""
+
+from __future__ import annotations
+
+from niah.kv._turboquant import turboquant_preset
+
+PLUGIN = turboquant_preset("tq-k3v4", "int3", "int4", "vLLM's TurboQuant on a GPU: 3-bit keys, 4-bit values")
