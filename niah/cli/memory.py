@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # a table in a pipe or log has no terminal that it must fit
 _PLAIN_WIDTH = 160
+DEFAULT = "reference,int8,int4"
+LADDER = "int8,int8+paged,int4+paged"
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
@@ -28,12 +30,19 @@ def memory(
         str, typer.Option("--lengths", help="Tokens stored per sequence: 4k,32k,128k or 4k..128k (k = 1,024).")
     ] = "4k,32k,128k",
     kv: Annotated[
-        str, typer.Option("--kv", help="KV settings, comma separated; reference is the model's own 16-bit cache.")
-    ] = "reference,int8,int4",
+        str | None,
+        typer.Option(
+            "--kv", help="KV settings, comma separated, parts joined by +; reference is the model's own 16-bit cache."
+        ),
+    ] = None,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Sequences held at the same time.")] = 1,
     gpu: Annotated[
         str | None, typer.Option("--gpu", help="Memory of the card, 80GiB or 24GB: says what fits with the weights.")
     ] = None,
+    ladder: Annotated[
+        bool,
+        typer.Option("--ladder", help="Combined savings step by step, from MHA in 16 bit on; --kv names the steps."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on the last line.")] = False,
 ) -> None:
     """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
@@ -44,12 +53,24 @@ def memory(
     gpu_bytes = None if gpu is None else parse_bytes(gpu)
     length_list = parse_lengths(lengths)
     shape = resolve_shape(model)
-    rows = memory_rows(shape, parse_kv(kv, shape.native_dtype), length_list, batch, gpu_bytes)
+    settings = parse_kv(kv or (LADDER if ladder else DEFAULT), shape.native_dtype)
+    if ladder:
+        from niah.cli.ladder import show_ladders
+
+        _refuse_gpu(gpu)
+        show_ladders(shape, settings, length_list, batch, as_json=as_json)
+        return
+    rows = memory_rows(shape, settings, length_list, batch, gpu_bytes)
     _warn_context(shape, length_list)
     if as_json:
         typer.echo(json.dumps({"model": shape.name, "rows": [row.to_json() for row in rows]}, ensure_ascii=False))
         return
     _print_table(shape, rows, gpu)
+
+
+def _refuse_gpu(gpu: str | None) -> None:
+    if gpu is not None:
+        raise ConfigError("--gpu and --ladder do not go together; ask what fits without --ladder.")
 
 
 def resolve_shape(model: str) -> ModelShape:
@@ -134,8 +155,8 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
         cells = [
             row.kv,
             length_label(row.length),
-            human_bytes(row.logical_bytes),
-            f"{row.logical_bytes:,}",
+            human_bytes(row.allocated_bytes),
+            f"{row.allocated_bytes:,}",
             human_bytes(row.naive_mha_bytes),
             _ratio(row),
             "unknown" if weights is None else human_bytes(weights),
@@ -149,11 +170,12 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
 
 
 def _ratio(row: MemoryRow) -> str:
-    if not row.logical_bytes or row.logical_bytes == row.reference_bytes:
+    held, reference = row.allocated_bytes, row.reference_bytes
+    if not held or held == reference:
         return "1 ×"
-    if row.logical_bytes > row.reference_bytes:
-        return f"{row.logical_bytes / row.reference_bytes:.2f} × larger" if row.reference_bytes else "larger"
-    return f"{row.reference_bytes / row.logical_bytes:.2f} × smaller"
+    if held > reference:
+        return f"{held / reference:.2f} × larger" if reference else "larger"
+    return f"{reference / held:.2f} × smaller"
 
 
 def _yes_no(fits: bool | None) -> str:

@@ -14,7 +14,7 @@ quanto, hqq            as the packages pack it (``_library``)
 TurboQuant             keys 2 bytes, values 4 bytes of scales per token and head; none beside fp8 keys (vLLM 0.32)
 =====================  =============================================================================
 
-All figures are logical bytes: no padding, pages or reserved pools, and totals over all devices.
+All figures are logical bytes: no padding, pages (but ``paged_bytes``) or reserved pools, and totals over all devices.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class MemoryRow:
 
     Attributes:
         length: tokens stored per sequence.
+        logical_bytes: what the tokens need.
+        allocated_bytes: the same with unfilled slots, where the setting has blocks.
         reference_bytes: the same cache in 16 bit.
         naive_mha_bytes: the textbook formula.
         fits: weights and cache in the memory asked about; None when nobody asked or the weights are unknown.
@@ -61,6 +63,7 @@ class MemoryRow:
     length: int
     batch: int
     logical_bytes: int
+    allocated_bytes: int
     naive_mha_bytes: int
     reference_bytes: int
     weights_bytes: int | None
@@ -95,6 +98,14 @@ def human_bytes(amount: int) -> str:
     return f"{amount} B"
 
 
+def human_gb(amount: int) -> str:
+    """Bytes for people, in decimal units as articles and data sheets have them: ``343.6 GB``."""
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if amount >= unit:
+            return f"{amount / unit:.1f} {name}"
+    return f"{amount} B"
+
+
 def stored_tokens(prompt_tokens: int, output_tokens: int) -> int:
     """Tokens with stored K and V at the end: the last generated one has none yet."""
     return prompt_tokens + max(0, output_tokens - 1)
@@ -112,6 +123,19 @@ def kv_bytes(shape: ModelShape, kv: KVConfig, tokens: int, batch: int = 1) -> in
     for index, layer in enumerate(shape.layers):
         total += _layer_bytes(layer, setting_of_layer(shape, kv, index), tokens)
     return total * batch
+
+
+def paged_bytes(shape: ModelShape, kv: KVConfig, tokens: int, batch: int = 1) -> int:
+    """As ``kv_bytes``, with the unfilled slots of each sequence's last block where the setting has blocks.
+
+    A window layer is counted by its window: how many blocks an engine holds for one depends on its chunks.
+
+    Raises:
+        ConfigError: as ``kv_bytes``.
+    """
+    _check_amounts(tokens, batch)
+    block = kv.block_size or 1
+    return kv_bytes(shape, kv, -(-tokens // block) * block, batch)
 
 
 def reference_bytes(shape: ModelShape, tokens: int, batch: int = 1) -> int:
@@ -149,19 +173,21 @@ def memory_rows(
     rows = []
     for kv in kvs:
         formula = formula_text(shape, kv) + (f"; times {batch} sequences" if batch > 1 else "")
+        formula += f"; T rounded up to blocks of {kv.block_size}" if kv.block_size else ""
         for length in lengths:
-            cache = kv_bytes(shape, kv, length, batch)
+            held = paged_bytes(shape, kv, length, batch)
             rows.append(
                 MemoryRow(
                     kv=kv.name,
                     length=length,
                     batch=batch,
-                    logical_bytes=cache,
+                    logical_bytes=kv_bytes(shape, kv, length, batch),
+                    allocated_bytes=held,
                     naive_mha_bytes=naive_mha_bytes(shape, length, batch),
                     reference_bytes=reference_bytes(shape, length, batch),
                     weights_bytes=weights,
                     formula=formula,
-                    fits=fits(weights, cache, gpu_bytes),
+                    fits=fits(weights, held, gpu_bytes),
                 )
             )
     return rows

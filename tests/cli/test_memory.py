@@ -62,6 +62,7 @@ def test_json_has_exactly_the_promised_fields_and_numbers() -> None:
             "length",
             "batch",
             "logical_bytes",
+            "allocated_bytes",
             "naive_mha_bytes",
             "reference_bytes",
             "weights_bytes",
@@ -74,6 +75,7 @@ def test_json_has_exactly_the_promised_fields_and_numbers() -> None:
         "length": 4096,
         "batch": 1,
         "logical_bytes": 1_342_177_280,
+        "allocated_bytes": 1_342_177_280,
         "naive_mha_bytes": 10_737_418_240,
         "reference_bytes": 1_342_177_280,
         "weights_bytes": 137_953_296_384,
@@ -182,3 +184,24 @@ def test_missing_transformers_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match=r"pip install 'niah-kv\[transformers\]'"):
         resolve_shape("org/new-model")
+
+
+def test_the_ladder_as_a_table_and_as_json() -> None:
+    said = run("--model", "llama-2-70b", "--lengths", "128k", "--ladder")
+    assert said.exception is None
+    assert "GQA-8, 16 bit    42.9 GB    40.00 GiB    42,949,672,960         12.5 %" in said.stdout
+    assert "343.6 GB" in said.stdout
+    assert said.stdout.count("Paging makes a full cache no smaller") == 1
+    document = json.loads(run("--lengths", "1k,2k", "--kv", "int8,kivi2", "--ladder", "--json").stdout.splitlines()[-1])
+    assert [found["length"] for found in document["ladders"]] == [1024, 2048]
+    assert [step["kv"] for step in document["ladders"][1]["steps"]] == [None, "bf16", "int8", "kivi2"]
+    refused = run("--ladder", "--gpu", "80GiB")
+    assert isinstance(refused.exception, ConfigError)
+    assert "--gpu and --ladder" in str(refused.exception)
+
+
+def test_blocks_are_counted_in_what_fits() -> None:
+    (row,) = rows("--model", "llama-2-70b", "--lengths", "1000", "--kv", "int8+paged(block_size=128)")
+    assert row["allocated_bytes"] - row["logical_bytes"] == 24 * 168_960
+    said = run("--model", "llama-2-70b", "--lengths", "1000", "--kv", "int8+paged(block_size=128)").stdout
+    assert f"{row['allocated_bytes']:,}" in said

@@ -341,6 +341,7 @@ def test_memory_rows() -> None:
         "length",
         "batch",
         "logical_bytes",
+        "allocated_bytes",
         "naive_mha_bytes",
         "reference_bytes",
         "weights_bytes",
