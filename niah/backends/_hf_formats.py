@@ -29,13 +29,18 @@ def format_problems(kv: KVConfig, shape: ModelShape | None) -> list[Problem]:
 
 
 def _unknown(kv: KVConfig) -> Iterator[Problem]:
-    for side, dtype in (("keys", kv.k_dtype), ("values", kv.v_dtype)):
-        if dtype not in STORED and dtype != "auto":
-            hint = f"Stored types: {', '.join(sorted(STORED))}."
-            yield Problem("kv", kv.name, f"no cache layer stores {side} as {dtype}", hint)
-    if kv.granularity not in GRANULARITIES:
-        reason = f"no cache layer has the {kv.granularity} format, which is vLLM's, for GPUs"
+    unknown = {
+        side: dtype for side, dtype in (("keys", kv.k_dtype), ("values", kv.v_dtype)) if dtype not in {*STORED, "auto"}
+    }
+    if kv.granularity not in GRANULARITIES or "nvfp4" in unknown.values():
+        what = "nvfp4" if "nvfp4" in unknown.values() else kv.granularity
+        reason = f"no cache layer has the {what} format, which vLLM's GPU kernels have"
         yield Problem("kv", kv.name, reason, "Use --backend vllm on a GPU, or k8v4 or int4 here.")
+        return
+    for dtype in dict.fromkeys(unknown.values()):
+        sides = " and ".join(side for side, one in unknown.items() if one == dtype)
+        hint = f"Stored types: {', '.join(sorted(STORED))}."
+        yield Problem("kv", kv.name, f"no cache layer stores {sides} as {dtype}", hint)
     if kv.scales == "checkpoint" and is_quantised(kv):
         reason = "scales of a checkpoint are not read here"
         yield Problem("kv", kv.name, reason, "Use scales=unit, as engines do without them, or scales=dynamic.")

@@ -1,0 +1,64 @@
+"""What the transformers backend refuses to store, before anything is loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from niah.backends import _hf_formats
+from niah.backends._hf_formats import format_problems
+from niah.backends.transformers import PLUGIN
+from niah.kv.base import KVConfig
+from niah.kv.parse import parse_one
+from niah.kv.zoo import builtin_shape
+from niah.types import Host
+
+
+@pytest.mark.parametrize(
+    ("model", "kv", "reason", "hint"),
+    [
+        ("smollm2-135m", "nvfp4", "the nvfp4 format, which vLLM's GPU", "--backend vllm on a GPU"),
+        ("smollm2-135m", "tq-k8v4", "the turboquant format", "k8v4 or int4 here"),
+        ("smollm2-135m", "tq-3bit", "the turboquant format", "k8v4 or int4 here"),
+        ("smollm2-135m", "fp8(scales=checkpoint)", "scales of a checkpoint are not read", "scales=unit"),
+        ("smollm2-135m", "int8+paged", "this backend has no paging", "Drop"),
+        ("smollm2-135m", "int8+skip(0,30)", "there is no layer 30", "layers 0 to 29"),
+        ("smollm2-135m", "k8v4(group_size=24)", "a group of 24 does not divide the head size 64", "divides 64"),
+        ("smollm2-135m", "kivi4(group_size=48,residual=96)", "a group of 48 does not divide", "divides 64"),
+        ("smollm2-135m", "quanto4(group_size=128)", "a group of 128 does not divide", "divides 64"),
+        ("smollm2-135m", "quanto4+skip(0)", "QuantizedCache quantises every layer", "int4 with skip"),
+        ("gemma-3-270m", "kivi4", "window layers drop them one at a time", "kivi4+skip(sliding_window)"),
+        ("gemma-3-270m", "quanto4", "QuantizedCache refuses models with window layers", "int4 or k8v4"),
+        ("deepseek-v3", "k8v4", "stores a latent, not K and V", "16-bit"),
+    ],
+)
+def test_refusals_say_why_and_what_instead(model: str, kv: str, reason: str, hint: str) -> None:
+    problems = PLUGIN.check(PLUGIN.options(), parse_one(kv), builtin_shape(model), Host())
+    assert [p for p in problems if reason in p.reason and hint in p.suggestion], problems
+
+
+def test_one_reason_for_one_fault() -> None:
+    assert len(format_problems(parse_one("tq-3bit"), builtin_shape("smollm2-135m"))) == 1
+    odd = KVConfig("x", "int3", "int3", "group_token")
+    (problem,) = format_problems(odd, None)
+    assert problem.reason == "no cache layer stores keys and values as int3"
+
+
+@pytest.mark.parametrize(("name", "package"), [("quanto4", "optimum-quanto"), ("hqq8", "hqq")])
+def test_a_missing_package_is_named_with_its_install_line(
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    monkeypatch.setattr(_hf_formats, "find_spec", lambda module: None)
+    (problem,) = format_problems(parse_one(name), builtin_shape("smollm2-135m"))
+    assert problem.reason == f"it needs the package {package}, which is not installed"
+    assert problem.suggestion.startswith("pip install 'niah-kv[")
+
+    def no_parent(module: str) -> None:
+        raise ModuleNotFoundError(module)
+
+    monkeypatch.setattr(_hf_formats, "find_spec", no_parent)
+    assert format_problems(parse_one(name), None)
+
+
+@pytest.mark.parametrize("kv", ["kivi4+skip(sliding_window)", "int4+skip(0,-1)", "k8v4", "fp8", "fp8(scales=dynamic)"])
+def test_what_runs_on_window_models(kv: str) -> None:
+    assert format_problems(parse_one(kv), builtin_shape("gemma-3-270m")) == []
