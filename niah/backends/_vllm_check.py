@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from niah.backends._vllm_settings import MIXED_WORDS, WORDS, VllmEngineOptions, cache_word, ranks
+from niah.kv._library import LIBRARIES
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.types import Host, Problem
@@ -54,6 +55,9 @@ def _methods(kv: KVConfig, shape: ModelShape | None) -> Iterator[Problem]:
     if kv.granularity == "kivi":
         reason = "vLLM has no keys quantised per channel (KIVI)"
         yield Problem("kv", kv.name, reason, "Use --backend transformers, or k8v4 here.")
+    elif kv.granularity in LIBRARIES:
+        reason = f"{kv.granularity} is a quantiser of transformers' QuantizedCache"
+        yield Problem("kv", kv.name, reason, "Use --backend transformers, or int8 or int4 here.")
     elif word not in KNOWN_WORDS:
         reason = f"vLLM has no cache of {kv.k_dtype} keys and {kv.v_dtype} values"
         yield Problem("kv", kv.name, reason, "Use --backend transformers, or a setting of niah list kv.")

@@ -8,8 +8,8 @@ from niah.kv.base import KVConfig, KVPreset
 SKIPPED = (0, 1, -2, -1)
 
 
-def turboquant_preset(name: str, k_dtype: str, v_dtype: str, summary: str) -> KVPreset:
-    """The preset of one pair of element types; it runs in vLLM's GPU kernels only."""
+def turboquant_preset(name: str, word: str, k_dtype: str, v_dtype: str, summary: str) -> KVPreset:
+    """The preset of one pair of element types, which vLLM calls ``word``; it runs in vLLM's GPU kernels only."""
 
     def make() -> KVConfig:
         return KVConfig(
@@ -20,6 +20,7 @@ def turboquant_preset(name: str, k_dtype: str, v_dtype: str, summary: str) -> KV
             symmetric=False,
             skip_layers=SKIPPED,
             prefill_reads="raw_chunk",
+            native=(("kv-cache-dtype", word),),
         )
 
     return KVPreset(name, f"{summary}; first and last two layers in 16 bit", make, paper="arXiv:2504.19874")

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from niah.kv._turboquant import turboquant_preset
 
-PLUGIN = turboquant_preset("tq-4bit", "int4", "int4", "vLLM's TurboQuant on a GPU: 4-bit keys and values")
+PLUGIN = turboquant_preset(
+    "tq-4bit", "turboquant_4bit_nc", "int4", "int4", "vLLM's TurboQuant on a GPU: 4-bit keys and values"
+)

@@ -61,6 +61,8 @@ def test_refusals(kv: str, host: Host, model: str, reason: str) -> None:
         (KVConfig("nvfp4", k_dtype="nvfp4", v_dtype="nvfp4"), A100, "smollm2", "no heads of 64"),
         (KVConfig("nvfp4", k_dtype="nvfp4", v_dtype="nvfp4"), T4, "llama-3.1-8b", "this card has 7.5"),
         (KVConfig("kivi", k_dtype="int4", v_dtype="int4", granularity="kivi", residual=128), A100, None, "per channel"),
+        (parse_one("quanto4"), A100, None, "quanto is a quantiser of transformers' QuantizedCache"),
+        (parse_one("hqq8"), A100, None, "hqq is a quantiser"),
         (KVConfig("streaming", sinks=4, window=512), A100, "smollm2", "attention sinks"),
         (KVConfig("merged", kv_heads=1), A100, "smollm2", "merging of KV heads"),
         (KVConfig("infini", memory="infini", segment=512), A100, "smollm2", "compressive memory"),
