@@ -40,6 +40,11 @@ class _Context:
     def can_crop_to(self, tokens: int) -> bool:
         return all(layer.can_crop_to(tokens) for layer in self.layers)
 
+    def can_go_on(self, tokens: int, to: int) -> bool:
+        """Whether a context of ``to`` tokens that shares the first ``tokens`` becomes what a cold one would be."""
+        even = tokens == to or not any(layer.depends_on_passes for layer in self.layers)
+        return even and self.can_crop_to(tokens)
+
     def in_force(self) -> dict[str, str]:
         """What is really stored; where layers differ, each kind with the number of layers that have it."""
         found = [layer.in_force() for layer in self.layers]
@@ -176,7 +181,7 @@ class HFSession:
             shorter = min(len(ids), len(last.ids))
             differs = np.flatnonzero(ids[:shorter] != last.ids[:shorter])
             common = int(differs[0]) if len(differs) else shorter
-            if last.can_crop_to(common):
+            if last.can_go_on(common, len(ids)):
                 last.crop(common)
                 self._request.on_tokens(common)
                 return last, common

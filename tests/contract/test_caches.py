@@ -274,3 +274,16 @@ def test_a_window_layer_that_dropped_tokens_cannot_be_cropped() -> None:
     assert not layer.can_crop
     with pytest.raises(ValueError, match="cannot be cropped"):
         layer.crop(-1)
+
+
+@presets
+def test_what_is_read_depends_on_passes_only_where_a_layer_says_so(kv: KVConfig) -> None:
+    """Then a longer context that begins like the last one is processed anew, not from where they part."""
+    states = torch.randn(2, 1, 2, 50, 32, generator=torch.Generator().manual_seed(8))
+    whole, apart = (build_cache(kv, _shape("llama")).layers[1] for _ in range(2))
+    read = whole.update(*states)
+    apart.update(*states[:, :, :, :20])
+    again = apart.update(*states[:, :, :, 20:])
+    if not whole.depends_on_passes:
+        assert all(torch.equal(a, b) for a, b in zip(read, again, strict=True))
+    assert whole.depends_on_passes == (kv.granularity in ("kivi", "quanto", "hqq"))

@@ -54,6 +54,7 @@ class LibrarySide(Side):
     """
 
     reads_raw = True
+    depends_on_passes = True
 
     def __init__(self, quantiser: Quantiser, element: str, dtype: torch.dtype) -> None:
         super().__init__(Named(element))

@@ -55,9 +55,11 @@ class Side:
 
     Attributes:
         reads_raw: the pass that brings a context attends to raw states; such a context must come in one pass.
+        depends_on_passes: what a token reads depends on where the passes of a prefill end.
     """
 
     reads_raw = False
+    depends_on_passes = False
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
@@ -223,6 +225,11 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
     def reads_raw(self) -> bool:
         """Whether a context must come in one pass, which attends to raw keys and values."""
         return any(side.reads_raw for side in self._sides)
+
+    @property
+    def depends_on_passes(self) -> bool:
+        """Whether a context is only the same again when its passes end at the same tokens."""
+        return any(side.depends_on_passes for side in self._sides)
 
     @property
     def can_crop(self) -> bool:

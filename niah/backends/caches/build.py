@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transformers import cache_utils
 
-from niah.backends.caches.base import CachePlugin, StoredLayer
+from niah.backends.caches.base import CachePlugin, Codec, Side, StoredLayer
 from niah.kv.base import KVConfig
 from niah.kv.memory import setting_of_layer
 from niah.kv.shape import ModelShape
@@ -54,11 +54,13 @@ def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
 
 
 def _layer(kv: KVConfig, sixteen_bit: str, window: int | None) -> StoredLayer:
-    stored = []
-    for side, dtype in (("k", kv.k_dtype), ("v", kv.v_dtype)):
-        plugin = _plugin(kv, dtype)
-        stored.append(plugin.codec(kv, side) if plugin.side is None else plugin.side(kv, side, sixteen_bit))
-    return StoredLayer(*stored, window)
+    return StoredLayer(_stored(kv, "k", sixteen_bit), _stored(kv, "v", sixteen_bit), window)
+
+
+def _stored(kv: KVConfig, side: str, sixteen_bit: str) -> Codec | Side:
+    plugin = _plugin(kv, kv.k_dtype if side == "k" else kv.v_dtype)
+    made: Codec | Side = plugin.codec(kv, side) if plugin.side is None else plugin.side(kv, side, sixteen_bit)
+    return made
 
 
 def _nothing() -> list[cache_utils.CacheLayerMixin]:

@@ -26,7 +26,7 @@ class TokenGroups:
         return pack(codes.flatten(-2), self.bits), scale.squeeze(-1), low.squeeze(-1)
 
     def _grouped(self, states: torch.Tensor) -> torch.Tensor:
-        return states.unflatten(-1, (-1, self.group_size))
+        return states.reshape(*states.shape[:-1], -1, self.group_size)
 
     def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
         packed, scale, low = parts

@@ -29,13 +29,13 @@ class ChannelGroups:
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if states.shape[2] % self.group_size:
             raise ValueError(f"{states.shape[2]} tokens are no whole groups of {self.group_size}")
-        groups = states.float().unflatten(2, (-1, self.group_size))
+        groups = states.float().reshape(*states.shape[:2], -1, self.group_size, states.shape[3])
         codes, scale, low = quantise(groups, 3, self.bits)
         return pack(codes, self.bits).flatten(-2), scale.squeeze(3), low.squeeze(3)
 
     def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
         packed, scale, low = parts
-        codes = unpack(packed.unflatten(-1, (self.group_size, -1)), self.bits)
+        codes = unpack(packed.reshape(*packed.shape[:3], self.group_size, -1), self.bits)
         return restore(codes, scale.unsqueeze(3), low.unsqueeze(3)).flatten(2, 3).to(dtype)
 
 
@@ -47,6 +47,9 @@ class ResidualSide(Side):
         dtype: of the tail.
         whole: quantise only whole multiples of ``residual`` (keys), else all but the newest ``residual`` (values).
     """
+
+    # a token reads quantised what its own pass has moved out of the residual
+    depends_on_passes = True
 
     def __init__(self, codec: Codec, slot_tokens: int, residual: int, dtype: torch.dtype, *, whole: bool) -> None:
         super().__init__(codec)

@@ -52,12 +52,12 @@ def _use_torch_unpacking() -> torch.library.Library:
     """
     import optimum.quanto  # noqa: F401
 
-    library = torch.library.Library("quanto", "IMPL")
+    library = torch.library.Library("quanto", "IMPL")  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():
         # torch warns that an operator is overridden, which is the point
         warnings.simplefilter("ignore", UserWarning)
         for device in ("CPU", "CUDA"):
-            library.impl("unpack", _unpack, device, allow_override=True)
+            library.impl("unpack", _unpack, device, allow_override=True)  # type: ignore[no-untyped-call]
     return library
 
 
