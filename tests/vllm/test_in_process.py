@@ -78,11 +78,11 @@ def test_positions_are_stretched_for_all_settings(tmp_path: Path) -> None:
         backend={"name": "vllm", "yarn_factor": 2.0},
         kv="bf16",
         lengths="384",
-        depths="100",
+        depths="0,100",
         trials=1,
         out=str(tmp_path),
     )
-    assert [row.outcome for row in run.rows] == ["answered"]
+    assert [row.outcome for row in run.rows] == ["answered"] * 2
     assert run.setting("bf16")["effective"]["rope"] == "yarn, factor 2"
 
 
