@@ -40,7 +40,7 @@ def main() -> None:
     plan = make_plan(
         build_config(
             {
-                "backend": {"name": "vllm", "dtype": dtype},
+                "backend": {"name": "vllm", "options": {"dtype": dtype}},
                 "model": args.model,
                 "kv": [kv.name],
                 "reference": False,
