@@ -6,12 +6,17 @@ For a short query that copy of the whole cache costs more than the attention its
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 NAME = "niah_sdpa"
+METHOD_NAME = "niah_method"
+# attention of a KV method, by the identity of the config of the model that it stands in
+_methods: dict[int, Callable[..., Any]] = {}
 
 
 def grouped_sdpa(
@@ -53,3 +58,32 @@ def register() -> str:
     AttentionInterface.register(NAME, grouped_sdpa)
     AttentionMaskInterface.register(NAME, sdpa_mask)
     return NAME
+
+
+def _by_method(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    return _methods[id(module.config)](module, *args, **kwargs)
+
+
+def _no_mask(*_args: Any, **_kwargs: Any) -> None:
+    """A method knows itself what each token may see."""
+
+
+@contextmanager
+def attention_method(model: Any, attend: Callable[..., Any]) -> Iterator[None]:
+    """Let ``attend`` stand for the model's attention, and put the former one back at the end.
+
+    ``attend(module, query, key, value, mask, *, scaling, **rest)`` takes and returns what ``grouped_sdpa`` does.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(METHOD_NAME, _by_method)
+    AttentionMaskInterface.register(METHOD_NAME, _no_mask)
+    config = model.config.get_text_config()
+    before = config._attn_implementation  # noqa: SLF001
+    _methods[id(config)] = attend
+    config._attn_implementation = METHOD_NAME  # noqa: SLF001
+    try:
+        yield
+    finally:
+        config._attn_implementation = before  # noqa: SLF001
+        del _methods[id(config)]

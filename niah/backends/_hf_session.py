@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from niah.backends._hf_load import Loaded
-from niah.backends._packed import Question, answer_packed, room_needed
+from niah.backends._alone import answer_alone
+from niah.backends._packed import Question, View, answer_packed, room_needed
 from niah.backends.base import ModelInfo, SessionRequest
-from niah.backends.caches.base import StoredLayer
-from niah.backends.caches.build import build_cache
-from niah.errors import CellError, ConfigError
+from niah.backends.caches.method import Running
+from niah.errors import CellError
 from niah.kv.base import is_quantised
 from niah.kv.memory import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
 from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
@@ -33,53 +31,22 @@ class _Context:
     ids: np.ndarray[Any, np.dtype[np.int32]]
     cache: Any
 
-    @property
-    def layers(self) -> list[StoredLayer]:
-        return [layer for layer in self.cache.layers if isinstance(layer, StoredLayer)]
-
-    def can_crop_to(self, tokens: int) -> bool:
-        return all(layer.can_crop_to(tokens) for layer in self.layers)
-
-    def can_go_on(self, tokens: int, to: int) -> bool:
-        """Whether a context of ``to`` tokens that shares the first ``tokens`` becomes what a cold one would be."""
-        even = tokens == to or not any(layer.depends_on_passes for layer in self.layers)
-        return even and self.can_crop_to(tokens)
-
-    def in_force(self) -> dict[str, str]:
-        """What is really stored; where layers differ, each kind with the number of layers that have it."""
-        found = [layer.in_force() for layer in self.layers]
-        merged: dict[str, str] = {}
-        for key in dict.fromkeys(key for one in found for key in one):
-            counts = Counter(one.get(key, "none") for one in found)
-            layers = (f"{value} ({count} layers)" for value, count in counts.items())
-            merged[key] = next(iter(counts)) if len(counts) == 1 else ", ".join(layers)
-        return merged
-
-    def crop(self, tokens: int) -> None:
-        for layer in self.layers:
-            layer.hold = False
-            layer.crop(tokens - layer.seen)
-        self.ids = self.ids[:tokens]
-
-    def fork(self) -> _Context:
-        layers = [layer.fork() if isinstance(layer, StoredLayer) else layer for layer in self.cache.layers]
-        return _Context(self.ids, type(self.cache)(layers=layers))
-
 
 class HFSession:
     """Answers groups one at a time, in a thread of its own so that the loop stays responsive."""
 
     max_in_flight = 1
 
-    def __init__(self, loaded: Loaded, info: ModelInfo, options: TransformersOptions, request: SessionRequest) -> None:
-        if info.shape is None:
-            raise ConfigError(f"the shape of {info.name!r} is not known, so its cache cannot be built.")
-        self._loaded, self._info, self._options, self._request = loaded, info, options, request
-        self._shape = info.shape
-        self._kv = request.kv if request.kv.k_dtype != "auto" else _resolve_auto(request, info)
+    def __init__(
+        self, running: Running, info: ModelInfo, options: TransformersOptions, request: SessionRequest
+    ) -> None:
+        self._running, self._loaded = running, running.loaded
+        self._info, self._options, self._request = info, options, request
+        self._shape, self._kv = running.shape, running.kv
         self._chunk = self._kv.prefill_chunk or options.prefill_chunk
+        self._packs = options.pack and running.packs
         self._last: _Context | None = None
-        self._stored: dict[str, str] = {}
+        self._stored: dict[str, Any] = {}
         self.decode_steps = 0
 
     def release(self) -> None:
@@ -89,7 +56,6 @@ class HFSession:
         loaded = self._loaded
         parameter = next(loaded.model.parameters())
         return {
-            **self._stored,
             "kv.granularity": self._kv.granularity,
             "kv.group_size": self._kv.group_size,
             "kv.scales": self._kv.scales if is_quantised(self._kv) else None,
@@ -101,19 +67,20 @@ class HFSession:
             "device": str(parameter.device),
             "attention": loaded.model.config.get_text_config()._attn_implementation,  # noqa: SLF001
             "prefill_chunk": self._chunk if self._kv.prefill_reads == "quantised" else "whole context",
-            "threads": torch.get_num_threads(),
+            "threads": self._running.threads,
             "prefix_reuse": self._request.reuse,
-            "questions": "packed" if self._options.pack else "forked",
+            "questions": "packed" if self._packs else "forked",
+            **self._stored,
         }
 
     async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
         return await asyncio.to_thread(self._answer, list(group))
 
     def _answer(self, group: list[Prompt]) -> list[Reply]:
-        torch.set_num_threads(self._options.thread_count())
+        torch.set_num_threads(self._running.threads)
         try:
             with torch.inference_mode():
-                if self._request.reuse and self._options.pack:
+                if self._request.reuse and self._packs:
                     return self._answer_together(group)
                 return [reply for prompt in group for reply in self._answer_alone(prompt)]
         except (torch.OutOfMemoryError, MemoryError) as err:
@@ -123,6 +90,7 @@ class HFSession:
         except RuntimeError as err:
             if _is_allocation_failure(err):
                 return self._failed(group, "out_of_memory", str(err))
+            self._last = None
             raise CellError("engine", f"the model failed: {type(err).__name__}: {err}") from err
 
     def _failed(self, group: list[Prompt], kind: str, message: str) -> list[Reply]:
@@ -132,10 +100,12 @@ class HFSession:
     def _answer_alone(self, prompt: Prompt) -> list[Reply]:
         if not self._request.reuse:
             self._last = None
-            return self._answer_together([prompt])
-        context, reused, prefill_s = self._context(prompt, room=0)
         questions = [self._question(prompt)]
-        return self._ask([prompt], questions, context.fork(), reused, prefill_s)
+        context, reused, prefill_s = self._context(prompt, room_needed(questions))
+        if self._request.reuse:
+            self._last = context
+            context = _Context(context.ids, self._running.fork(context.cache))
+        return self._ask([prompt], questions, context, reused, prefill_s)
 
     def _answer_together(self, group: list[Prompt]) -> list[Reply]:
         questions = [self._question(prompt) for prompt in group]
@@ -146,9 +116,14 @@ class HFSession:
 
     def _keep(self, context: _Context, tokens: int) -> None:
         """Keep the context for the next group where its questions can be cut off again."""
-        self._last = context if context.can_crop_to(tokens) else None
-        if self._last is not None:
-            context.crop(tokens)
+        self._last = None
+        if self._running.can_crop_to(context.cache, tokens):
+            self._crop(context, tokens)
+            self._last = context
+
+    def _crop(self, context: _Context, tokens: int) -> None:
+        self._running.crop(context.cache, tokens)
+        context.ids = context.ids[:tokens]
 
     def _question(self, prompt: Prompt) -> Question:
         decode = self._info.tokenizer.decode
@@ -163,16 +138,13 @@ class HFSession:
         started = time.perf_counter()
         ids = np.frombuffer(prompt.context, dtype=np.int32)
         context, reused = self._common(ids)
-        for layer in context.layers:
-            layer.reserve(len(ids), room)
-        chunk = max(1, len(ids)) if any(layer.reads_raw for layer in context.layers) else self._chunk
-        for start in range(reused, len(ids), chunk):
-            piece = ids[start : start + chunk].tolist()
-            self._loaded.step(piece, list(range(start, start + len(piece))), context.cache)
+        self._running.reserve(context.cache, len(ids), room)
+        call = self._running.tokens_per_call(context.cache, len(ids), self._chunk)
+        for start in range(reused, len(ids), call):
+            piece = ids[start : start + call].tolist()
+            self._running.prefill(context.cache, piece, start)
             self._request.on_tokens(len(piece))
         context.ids = ids
-        if not self._options.pack:
-            self._last = context
         return context, reused, time.perf_counter() - started
 
     def _common(self, ids: np.ndarray[Any, np.dtype[np.int32]]) -> tuple[_Context, int]:
@@ -181,37 +153,41 @@ class HFSession:
             shorter = min(len(ids), len(last.ids))
             differs = np.flatnonzero(ids[:shorter] != last.ids[:shorter])
             common = int(differs[0]) if len(differs) else shorter
-            if last.can_go_on(common, len(ids)):
-                last.crop(common)
+            if self._running.can_go_on(last.cache, common, len(ids)):
+                self._crop(last, common)
                 self._request.on_tokens(common)
                 return last, common
         self._last = None
-        return _Context(ids[:0], build_cache(self._kv, self._shape)), 0
+        return _Context(ids[:0], self._running.cache()), 0
 
     def _ask(
         self, group: list[Prompt], questions: list[Question], context: _Context, reused: int, prefill_s: float
     ) -> list[Reply]:
         started = time.perf_counter()
         tokens = len(group[0].context)
-        for layer in context.layers:
-            layer.hold = True
-
-        def forward(
-            ids: list[int], positions: list[int], mask: Callable[[int | None], torch.Tensor], keep: list[int]
-        ) -> torch.Tensor:
-            self.decode_steps += 1
-            return self._loaded.step(ids, positions, context.cache, mask, keep)
-
-        answer_packed(forward, questions, tokens, self._loaded.ends, self._loaded.device)
+        if self._running.packs:
+            self._ask_packed(questions, context, tokens)
+        else:
+            (question,) = questions
+            self.decode_steps += answer_alone(self._running, context.cache, question, tokens, self._loaded.ends)
         asked_s = time.perf_counter() - started
-        self._stored = context.in_force()
-        allocated = sum(layer.peak_bytes for layer in context.layers)
+        self._stored = self._running.effective(context.cache)
+        allocated = self._running.allocated_bytes(context.cache)
         share = 1 / len(group)
         timing = Timing(prefill_s * share, prefill_s + asked_s, (prefill_s + asked_s) * share)
         return [
             self._reply(prompt, question, context, allocated, timing, cached=reused if i == 0 else tokens)
             for i, (prompt, question) in enumerate(zip(group, questions, strict=True))
         ]
+
+    def _ask_packed(self, questions: list[Question], context: _Context, tokens: int) -> None:
+        self._running.hold(context.cache)
+
+        def forward(ids: list[int], positions: list[int], view: View, keep: list[int]) -> torch.Tensor:
+            self.decode_steps += 1
+            return self._running.step(context.cache, ids, positions, view, keep)
+
+        answer_packed(forward, questions, tokens, self._loaded.ends, self._loaded.device)
 
     def _reply(
         self, prompt: Prompt, question: Question, context: _Context, allocated: int, timing: Timing, cached: int
@@ -220,7 +196,7 @@ class HFSession:
         shape = self._shape
         usage = KVUsage(
             tokens=stored,
-            logical_bytes=sum(layer.logical_bytes(stored) for layer in context.layers),
+            logical_bytes=self._running.logical_bytes(context.cache, stored),
             allocated_bytes=allocated,
             pool_bytes=None,
             formula_bytes=self._formula_bytes(len(prompt.context), stored),
@@ -245,12 +221,6 @@ class HFSession:
         # packed once, at the end of the context; what comes behind it stays in 16 bit
         behind = reference_bytes(self._shape, stored - context_tokens)
         return kv_bytes(self._shape, self._kv, context_tokens) + behind
-
-
-def _resolve_auto(request: SessionRequest, info: ModelInfo) -> Any:
-    from dataclasses import replace
-
-    return replace(request.kv, k_dtype=info.reference_kv, v_dtype=info.reference_kv)
 
 
 def _is_allocation_failure(err: RuntimeError) -> bool:

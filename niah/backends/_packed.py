@@ -19,16 +19,10 @@ DEAD = -2
 class Forward(Protocol):
     """One step of the model over ``ids [n]`` at ``positions [n]``; logits of ``keep`` as fp32 ``[len(keep), vocab]``.
 
-    ``mask(window)`` gives the boolean mask ``[n, keys]`` for layers with that window.
+    ``view(window, sinks)`` gives the boolean mask ``[n, keys]`` for layers that keep so much.
     """
 
-    def __call__(
-        self,
-        ids: list[int],
-        positions: list[int],
-        mask: Callable[[int | None], torch.Tensor],
-        keep: list[int],
-    ) -> torch.Tensor: ...
+    def __call__(self, ids: list[int], positions: list[int], view: View, keep: list[int]) -> torch.Tensor: ...
 
 
 @dataclass
@@ -80,22 +74,54 @@ class Slots:
         self.positions.append(position)
         return len(self.owners) - 1
 
-    def mask(self, first_query: int, window: int | None) -> torch.Tensor:
+    def context_positions(self, window: int | None, sinks: int = 0) -> torch.Tensor:
+        """Positions of the context's tokens that a layer still has: the first ``sinks`` and the newest ``window``."""
+        everything = torch.arange(self.context_tokens, device=self.device)
+        if window is None or self.context_tokens <= window + sinks:
+            return everything
+        return torch.cat((everything[:sinks], everything[self.context_tokens - window :]))
+
+    def key_positions(self, window: int | None, sinks: int = 0) -> torch.Tensor:
+        """Positions ``[keys]`` of what such a layer holds: context, then all slots."""
+        own = torch.tensor(self.positions, dtype=torch.long, device=self.device)
+        return torch.cat((self.context_positions(window, sinks), own))
+
+    def mask(self, first_query: int, window: int | None, sinks: int = 0) -> torch.Tensor:
         """Boolean ``[queries, keys]``; queries are the slots from ``first_query`` on, keys context then all slots.
 
-        A window layer has only the newest ``window`` tokens of the context in its cache.
+        A token sees what is before it in its own sequence, and of that the first ``sinks`` tokens and the newest
+        ``window`` ones, itself among them: just what it would see alone.
         """
         owners = torch.tensor(self.owners, device=self.device)
-        positions = torch.tensor(self.positions, device=self.device)
-        query_owner, query_position = owners[first_query:, None], positions[first_query:, None]
-        own = (owners[None] == query_owner) & (positions[None] <= query_position)
-        kept = self.context_tokens if window is None else min(self.context_tokens, window)
-        context_positions = torch.arange(self.context_tokens - kept, self.context_tokens, device=self.device)
-        context = (context_positions[None] <= query_position).clone()
+        keys = self.key_positions(window, sinks)
+        queries = keys[len(keys) - len(owners) + first_query :, None]
+        seen = keys[None] <= queries
         if window is not None:
-            own &= query_position - positions[None] < window
-            context &= query_position - context_positions[None] < window
-        return torch.cat((context, own), dim=1)
+            seen &= (queries - keys[None] < window) | (keys[None] < sinks)
+        seen[:, len(keys) - len(owners) :] &= owners[None] == owners[first_query:, None]
+        return seen
+
+
+@dataclass(frozen=True)
+class View:
+    """What the slots from ``first`` on may see."""
+
+    slots: Slots
+    first: int = 0
+
+    def __call__(self, window: int | None, sinks: int = 0) -> torch.Tensor:
+        return self.slots.mask(self.first, window, sinks)
+
+    def key_positions(self, window: int | None, sinks: int = 0) -> torch.Tensor:
+        return self.slots.key_positions(window, sinks)
+
+    @staticmethod
+    def of_chunk(start: int, count: int, device: torch.device) -> View:
+        """The next ``count`` tokens of one sequence behind its first ``start``."""
+        slots = Slots(start, device)
+        for position in range(start, start + count):
+            slots.add(0, position)
+        return View(slots)
 
 
 def room_needed(questions: Sequence[Question]) -> int:
@@ -130,7 +156,7 @@ def answer_packed(
 def _masked(
     forward: Forward, slots: Slots, first: int, ids: list[int], positions: list[int], keep: list[int]
 ) -> torch.Tensor:
-    logits = forward(ids, positions, lambda window: slots.mask(first, window), keep)
+    logits = forward(ids, positions, View(slots, first), keep)
     if not bool(torch.isfinite(logits).all()):
         raise FloatingPointError("the model's logits are not finite")
     return logits

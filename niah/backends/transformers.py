@@ -13,8 +13,9 @@ from pydantic import Field
 from niah.backends._gguf import spare_threads
 from niah.backends._hf_formats import format_problems
 from niah.backends._hf_model import describe_model
+from niah.backends._hf_structure import structure_problems
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
-from niah.errors import BackendUnavailable, CellError, boundary
+from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.types import Host, Problem
@@ -31,6 +32,7 @@ class TransformersOptions(BackendOptions):
         threads: CPU threads; None is one less than the cores.
         prefill_chunk: prompt tokens per forward pass, unless the KV setting says otherwise.
         pack: ``False`` answers each question from a fork of the context's cache instead of all in one sequence.
+        oversubscribe: allow more ranks of a ring than this machine has cores.
         trust_remote_code: run code that a model's repository brings along.
     """
 
@@ -41,6 +43,7 @@ class TransformersOptions(BackendOptions):
     threads: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
     prefill_chunk: int = Field(default=512, ge=1)
     pack: bool = True
+    oversubscribe: bool = Field(default=False, json_schema_extra=QUIET)
     trust_remote_code: bool = False
     revision: str | None = None
 
@@ -64,6 +67,9 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
 
 def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
     problems = [*_unsupported(kv), *format_problems(kv, shape)]
+    problems += structure_problems(kv, shape, host, on_cpu=_on_cpu(options, host))
+    if options.oversubscribe:
+        problems = [problem for problem in problems if problem.field != "backend.oversubscribe"]
     if shape is not None:
         problems += _shape_problems(shape)
     if options.device.startswith("cuda") and host.device != "cuda":
@@ -71,17 +77,16 @@ def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None,
     return problems
 
 
+def _on_cpu(options: TransformersOptions, host: Host) -> bool:
+    return options.device == "cpu" or (options.device == "auto" and host.device == "cpu")
+
+
 def _unsupported(kv: KVConfig) -> list[Problem]:
     problems = []
     asked = {
-        "window override": kv.window is not None or kv.sinks > 0,
-        "KV-head merging": kv.kv_heads is not None,
-        "compressive memory": kv.memory != "kv",
         "full-precision residual outside KIVI": kv.residual > 0 and kv.granularity != "kivi",
-        "context parallelism": kv.context_parallel > 1,
         "tensor or pipeline parallelism": kv.tp > 1 or kv.pp > 1,
         "paging": kv.block_size is not None or kv.pool_bytes is not None,
-        "cache offload": kv.offload is not None,
         "rope scaling": kv.rope is not None,
         "engine-specific options": bool(kv.native),
     }
@@ -110,12 +115,22 @@ class _Engine:
     @asynccontextmanager
     async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
         from niah.backends._hf_session import HFSession
+        from niah.backends.caches.method import Setting, open_running
 
-        session = HFSession(self.loaded, self.info, self.options, request)
-        try:
-            yield session
-        finally:
-            session.release()
+        if self.info.shape is None:
+            raise ConfigError(f"the shape of {self.info.name!r} is not known, so its cache cannot be built.")
+        kv = request.kv
+        if kv.k_dtype == "auto":
+            kv = replace(kv, k_dtype=self.info.reference_kv, v_dtype=self.info.reference_kv)
+        setting = Setting(
+            self.loaded, kv, self.info.shape, self.info.source, self.options.thread_count(), self.options.model_dump()
+        )
+        with open_running(setting) as running:
+            session = HFSession(running, self.info, self.options, request)
+            try:
+                yield session
+            finally:
+                session.release()
 
 
 @asynccontextmanager

@@ -46,6 +46,8 @@ class KVConfig:
         kv_heads: merge the model's KV heads to this number by mean pooling.
         memory: ``kv``, or ``infini`` for compressive memory.
         segment: tokens of a local segment when ``memory`` is ``infini``.
+        memory_gate: share of the compressive memory in attention's output, 0 (local only) to 1.
+        memory_update: ``delta`` or ``linear``, how a segment goes into the compressive memory.
         prefill_chunk: tokens per prefill step; None leaves it to the backend.
         prefill_reads: ``quantised`` (attention reads what is stored, also in prefill) or ``raw_chunk``.
         block_size, pool_bytes: paging, where the engine pages.
@@ -70,6 +72,8 @@ class KVConfig:
     kv_heads: int | None = None
     memory: str = "kv"
     segment: int | None = None
+    memory_gate: float = 0.5
+    memory_update: str = "delta"
     prefill_chunk: int | None = None
     prefill_reads: str = "quantised"
     block_size: int | None = None

@@ -19,7 +19,17 @@ ALIASES: Mapping[str, str] = {"fp8": "fp8_e4m3"}
 # stands for the model's own 16-bit type where a list of settings is written before the model is known
 REFERENCE_NAME = "reference"
 _SETTING = re.compile(r"(?P<name>[\w.:+-]+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
-_COUNTS = ("group_size", "residual", "window", "sinks", "kv_heads", "segment", "prefill_chunk", "block_size")
+_COUNTS = (
+    "group_size",
+    "residual",
+    "window",
+    "sinks",
+    "kv_heads",
+    "segment",
+    "prefill_chunk",
+    "block_size",
+    "context_parallel",
+)
 # fields where 0 is a value and not a mistake
 _MAY_BE_ZERO = ("residual", "sinks")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -99,11 +100,12 @@ class Side:
     def read(self, dtype: torch.dtype) -> torch.Tensor:
         return self.codec.decode(tuple(b[:, :, : self.used] for b in self.buffers), dtype)
 
-    def keep_last(self, count: int) -> None:
-        """Drop all but the newest ``count`` slots; the storage shrinks with them."""
-        if self.used > count:
-            self.buffers = tuple(b[:, :, self.used - count : self.used].clone() for b in self.buffers)
-            self.used = count
+    def keep_ends(self, first: int, last: int) -> None:
+        """Drop all but the oldest ``first`` and the newest ``last`` slots; the storage shrinks with them."""
+        if self.used > first + last:
+            newest = slice(self.used - last, self.used)
+            self.buffers = tuple(torch.cat((b[:, :, :first], b[:, :, newest]), dim=2) for b in self.buffers)
+            self.used = first + last
 
     @property
     def can_crop(self) -> bool:
@@ -153,8 +155,11 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         super().__init__()
         self._sides = (_side(keys), _side(values))
         self.window = window
+        # first tokens that stay when the window moves on
+        self.sinks = 0
         self.is_sliding = window is not None
         self.seen = 0
+        self._elements = 0
         # slots to hold at once; 0 grows in steps
         self.reserve_slots = 0
         # while questions are packed behind a context nothing is dropped: the mask decides what each may see
@@ -174,11 +179,21 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         keys.append(key_states, self.reserve_slots, hold=self.hold)
         values.append(value_states, self.reserve_slots, hold=self.hold)
         self.seen += key_states.shape[2]
+        self._elements = sum(states.shape[1] * states.shape[3] for states in (key_states, value_states))
         read = keys.read(key_states.dtype), values.read(value_states.dtype)
-        if self.window is not None and not self.hold:
-            for side in self._sides:
-                side.keep_last(self.window)
+        if not self.hold:
+            self.drop()
         return read
+
+    def drop(self) -> None:
+        """Let go of what no later token will read."""
+        if self.window is not None:
+            for side in self._sides:
+                side.keep_ends(self.sinks, self.window)
+
+    def kept(self, tokens: int) -> int:
+        """Slots that a sequence of ``tokens`` keeps here."""
+        return tokens if self.window is None else min(tokens, self.sinks + self.window)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         used = self.slots
@@ -216,10 +231,23 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         twin._sides = (self._sides[0].fork(), self._sides[1].fork())  # noqa: SLF001
         return twin
 
+    def wrap(self, around: Callable[[Codec], Codec]) -> None:
+        """Put something around the codecs, before anything is stored."""
+        for side in self._sides:
+            side.codec = around(side.codec)
+
+    @property
+    def codecs(self) -> tuple[Codec, Codec]:
+        return self._sides[0].codec, self._sides[1].codec
+
     @property
     def slots(self) -> int:
         """Tokens stored now."""
         return self._sides[0].used
+
+    def token_elements(self) -> int:
+        """Elements of one token's key and value as they came in, over all heads."""
+        return self._elements
 
     @property
     def reads_raw(self) -> bool:
@@ -244,8 +272,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
 
     def logical_bytes(self, tokens: int) -> int:
         """Bytes that a sequence of ``tokens`` occupies here, counted on the stored tensors."""
-        kept = tokens if self.window is None else min(tokens, self.window)
-        return sum(side.bytes_of(kept) for side in self._sides)
+        return sum(side.bytes_of(self.kept(tokens)) for side in self._sides)
 
     def reserve(self, tokens: int, room: int) -> None:
         """Make the next growth large enough for ``tokens`` of context and ``room`` slots of questions behind it.

@@ -25,8 +25,10 @@ def _plugins() -> dict[tuple[str, str], CachePlugin]:
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module.name in _SUPPORT or module.name.startswith("_"):
             continue
-        plugin: CachePlugin = importlib.import_module(f"niah.backends.caches.{module.name}").CACHE
-        for granularity in plugin.granularities or {_ANY}:
+        plugin: CachePlugin | None = getattr(
+            importlib.import_module(f"niah.backends.caches.{module.name}"), "CACHE", None
+        )
+        for granularity in (plugin.granularities or {_ANY}) if plugin is not None else ():
             found |= {(dtype, granularity): plugin for dtype in plugin.dtypes}
     return found
 
