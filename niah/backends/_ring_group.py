@@ -101,7 +101,7 @@ class RingGroup:
             },
         }
         with self._path(f"rank-{rank}.log").open("wb") as log:
-            child = subprocess.Popen(  # noqa: S603
+            child = subprocess.Popen(
                 [sys.executable, "-m", "niah.backends._ring_rank"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

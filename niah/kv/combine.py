@@ -16,7 +16,7 @@ ASPECTS: Mapping[str, tuple[str, ...]] = {
     ),
     "the layers left in 16 bit": ("skip_layers",),
     "the window": ("window", "sinks", "sink_positions"),
-    "the memory": ("memory", "segment"),
+    "the memory": ("memory", "segment", "memory_gate", "memory_update"),
     "the ranks of a sequence": ("context_parallel",),
     "the devices": ("tp", "pp"),
     "the paging": ("block_size", "pool_bytes"),

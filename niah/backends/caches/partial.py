@@ -32,7 +32,7 @@ class Partial:
 def partial_attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, seen: torch.Tensor, scale: float
 ) -> Partial:
-    """Attention of ``query [b, heads, n, d]`` over those of ``key, value [b, kv_heads, k, *]`` that ``seen [n, k]`` has."""
+    """Attention of ``query [b, heads, n, d]`` over ``key, value [b, kv_heads, k, *]`` where ``seen [n, k]`` is true."""
     batch, heads, count, dim = query.shape
     kv_heads = key.shape[1]
     # heads of one KV head are neighbors, so that its keys are read once for all of them
