@@ -6,8 +6,12 @@ from typing import Any
 
 import torch
 from transformers import (
+    DeepseekV3Config,
+    DeepseekV3ForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GptOssConfig,
+    GptOssForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -41,6 +45,12 @@ def llama(dtype: torch.dtype = torch.float32) -> Loaded:
     return _ready(LlamaForCausalLM, config, dtype)
 
 
+def one_layer() -> Loaded:
+    """A single layer: what its cache does not hold cannot have been passed on by another."""
+    config = LlamaConfig(**_common(num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, head_dim=32))
+    return _ready(LlamaForCausalLM, config, torch.float32)
+
+
 def mistral() -> Loaded:
     """Every layer with a window of 24."""
     config = MistralConfig(
@@ -64,7 +74,42 @@ def gemma3() -> Loaded:
     return _ready(Gemma3ForCausalLM, config, torch.float32)
 
 
-def _ready(kind: Any, config: Any, dtype: torch.dtype) -> Loaded:
+def deepseek() -> Loaded:
+    """MLA with the real latent: 512 elements and 64 of rotary key; 2 layers, one of them with experts."""
+    config = DeepseekV3Config(
+        **_common(num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, moe_intermediate_size=32)
+        | {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 32, "v_head_dim": 32, "q_lora_rank": 48},
+        first_k_dense_replace=1,
+        n_routed_experts=4,
+        n_group=2,
+        topk_group=1,
+        num_experts_per_tok=2,
+    )
+    return _ready(DeepseekV3ForCausalLM, config, torch.float32)
+
+
+def gpt_oss() -> Loaded:
+    """Learned sinks, every second layer with a window of 24; eager attention, as SDPA has no learned sinks."""
+    config = GptOssConfig(
+        **_common(num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32, sliding_window=24)
+        | {"attn_implementation": "eager"},
+        num_local_experts=2,
+        num_experts_per_tok=1,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+    )
+    return _ready(GptOssForCausalLM, config, torch.float32, attention="eager")
+
+
+def family(model_type: str) -> Loaded:
+    """A random model of a family, 3 layers, 4 heads over 2 KV heads of 32."""
+    from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
+
+    common = _common(num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=32)
+    config = CONFIG_MAPPING[model_type](**common)
+    return _ready(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config, torch.float32)
+
+
+def _ready(kind: Any, config: Any, dtype: torch.dtype, attention: str | None = None) -> Loaded:
     torch.manual_seed(7)
     model = kind(config)
     # random weights of the usual size give almost equal logits everywhere; larger ones make decoding depend on context
@@ -72,7 +117,7 @@ def _ready(kind: Any, config: Any, dtype: torch.dtype) -> Loaded:
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1 and "embed" not in name:
                 parameter.mul_(6.0)
-    return ready(model.to(dtype).eval(), register())
+    return ready(model.to(dtype).eval(), attention or register())
 
 
 def shape_of(loaded: Loaded) -> ModelShape:

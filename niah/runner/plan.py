@@ -12,12 +12,13 @@ from niah.backends.base import BackendOptions, BackendPlugin, ModelInfo
 from niah.config import RunConfig, validate
 from niah.errors import ConfigError, MissingDependency
 from niah.grid import identity, parse_depths, parse_lengths
+from niah.kv._limits import prompt_problems
 from niah.kv.base import KVConfig
 from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.kv.parse import parse_kv, reference_for
 from niah.runner.host import this_host
 from niah.runner.workshop import BUILDER_VERSION, Group, Workshop
-from niah.types import ROW_SCHEMA, Case, Problem
+from niah.types import ROW_SCHEMA, Case, Problem, Prompt
 
 # what --trials auto begins with: enough contexts for a first verdict even at a single length
 FIRST_TRIALS = 6
@@ -257,12 +258,17 @@ def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...
 
 def _try_building(plan: Plan) -> None:
     """Make all cases, and the first trial's prompts of every length: what cannot be built is refused now."""
+    built: list[Prompt] = []
     for group in (group for group in plan.groups if group.trial < plan.first_trials):
         try:
             if group.trial:
                 plan.workshop.cases(group)
             else:
-                plan.workshop.prompts(group)
+                built += plan.workshop.prompts(group)
         except ConfigError as err:
             plan.problems.append(Problem("lengths", str(group.length), str(err).rstrip(".")))
             return
+    context = min((len(prompt.context) for prompt in built), default=0)
+    question = max((len(prompt.tail) + prompt.answer_budget for prompt in built), default=0)
+    for kv in plan.kvs:
+        plan.problems += prompt_problems(kv, context, question)

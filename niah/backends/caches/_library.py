@@ -99,8 +99,8 @@ class LibrarySide(Side):
         tail = self.buffers[-1].to(dtype)
         return tail if self.packed is None else torch.cat((self.quantiser.restore(self.packed).to(dtype), tail), dim=2)
 
-    def keep_last(self, count: int) -> None:
-        if self.used > count:
+    def keep_ends(self, first: int, last: int) -> None:
+        if self.used > first + last:
             raise ValueError("QuantizedCache drops no tokens")
 
     @property

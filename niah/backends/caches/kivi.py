@@ -103,8 +103,8 @@ class ResidualSide(Side):
         tail = self.buffers[-1].to(dtype)
         return torch.cat((self.store.read(dtype), tail), dim=2) if self.store.used else tail
 
-    def keep_last(self, count: int) -> None:
-        if self.used > count:
+    def keep_ends(self, first: int, last: int) -> None:
+        if self.used > first + last:
             raise ValueError("old tokens are quantised together and cannot be dropped one at a time")
 
     @property

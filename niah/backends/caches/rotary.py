@@ -29,7 +29,7 @@ class Rotary:
         embeddings = [m.rotary_emb for m in modules if hasattr(m, "rotary_emb")]
         attention = next((m for m in modules if hasattr(m, "layer_idx") and hasattr(m, "q_proj")), None)
         apply = getattr(sys.modules[type(attention).__module__], "apply_rotary_pos_emb", None)
-        if not embeddings or attention is None or apply is None:
+        if not embeddings or apply is None or not hasattr(attention, "head_dim"):
             raise BackendUnavailable(f"{type(model).__name__} has no rotary embedding that can be turned further.")
         self._embedding, self._apply = embeddings[0], apply
         self._takes_kind = "layer_type" in inspect.signature(self._embedding.forward).parameters
