@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from niah.backends._attention import register
-from niah.backends.base import ModelInfo
 from niah.errors import BackendUnavailable
 
 if TYPE_CHECKING:
+    from niah.backends.base import ModelInfo
     from niah.backends.transformers import TransformersOptions
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}

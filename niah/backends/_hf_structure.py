@@ -101,6 +101,8 @@ def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -
 def _offload(kv: KVConfig, on_cpu: bool) -> Iterator[Problem]:
     if kv.offload is None:
         return
+    if kv.granularity == "kivi":
+        yield Problem("kv", kv.name, "a format that quantises tokens together stays on the device", "Use int8+offload.")
     if kv.offload != "cpu":
         yield Problem("kv", kv.name, f"there is no place named {kv.offload!r} to keep a cache", "Use offload.")
     elif on_cpu:

@@ -71,8 +71,9 @@ class RingGroup:
         with self.failing_together():
             for rank in range(1, self._ranks):
                 self._children.append(self._start(rank))
-            join(self.transport, self._meeting, 0, self._ranks)
+            # not before all have loaded the model: whoever failed at that would be waited for until the timeout
             self.replies()
+            join(self.transport, self._meeting, 0, self._ranks)
 
     @property
     def _meeting(self) -> Path:

@@ -57,10 +57,10 @@ def main() -> None:
     options = TransformersOptions(**told["load"])
     loaded: Any = load_model(options, SimpleNamespace(source=told["source"]))  # type: ignore[arg-type]
     torch.set_num_threads(told["threads"])
+    _say("loaded")
     join(told["transport"], Path(told["meeting"]), told["rank"], told["ranks"])
     shape = ModelShape.from_config(loaded.model.config.to_dict(), name=told["source"])
     rank = Rank(loaded, KVConfig.from_json(told["kv"]), shape, told["rank"], told["ranks"])
-    _say("ready")
     with torch.inference_mode(), attention_method(loaded.model, rank.attend):
         while True:
             _do(rank, json.loads(lines.get()))

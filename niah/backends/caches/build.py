@@ -28,8 +28,10 @@ def _plugins() -> dict[tuple[str, str], CachePlugin]:
         plugin: CachePlugin | None = getattr(
             importlib.import_module(f"niah.backends.caches.{module.name}"), "CACHE", None
         )
-        for granularity in (plugin.granularities or {_ANY}) if plugin is not None else ():
-            found |= {(dtype, granularity): plugin for dtype in plugin.dtypes}
+        if plugin is None:
+            continue  # a method, which stores nothing in a way of its own
+        for granularity in plugin.granularities or {_ANY}:
+            found |= dict.fromkeys(((dtype, granularity) for dtype in plugin.dtypes), plugin)
     return found
 
 

@@ -115,6 +115,9 @@ class InfiniLayer(StoredLayer):
     def can_crop(self) -> bool:
         return False
 
+    def can_crop_to(self, tokens: int) -> bool:
+        return tokens == self.seen
+
     def crop(self, tokens_to_remove: int) -> None:
         if tokens_to_remove:
             raise ValueError("what has gone into a compressive memory cannot be taken out again")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -91,8 +92,9 @@ class Running:
         for layer in self.layers(held):
             layer.hold = True
 
-    def can_crop(self, held: Cache) -> bool:
-        return all(layer.can_crop for layer in self.layers(held))
+    def can_crop_to(self, held: Cache, tokens: int) -> bool:
+        """Whether the cache can go back to exactly what it was after ``tokens`` tokens."""
+        return all(layer.can_crop_to(tokens) for layer in self.layers(held))
 
     def crop(self, held: Cache, tokens: int) -> None:
         """Forget all but the first ``tokens``."""
@@ -114,7 +116,7 @@ class Running:
     def effective(self, held: Cache) -> dict[str, Any]:
         """Settings in force, read back from the cache itself."""
         layers = self.layers(held)
-        found: dict[str, Any] = {**layers[0].in_force(), **self.notes}
+        found: dict[str, Any] = {**_in_force(layers), **self.notes}
         kinds = [layer.kind for layer in self.shape.layers if layer.kind != "shared"]
         for kind in dict.fromkeys(kinds):
             own = [layer for layer, its in zip(layers, kinds, strict=True) if its == kind]
@@ -131,6 +133,17 @@ class Running:
         if stored == latent:
             return f"stored: {latent} elements a token"
         return f"expanded by this version of transformers: {stored} elements a token instead of {latent}"
+
+
+def _in_force(layers: Sequence[StoredLayer]) -> dict[str, str]:
+    """What is really stored; where layers differ, each kind with the number of layers that have it."""
+    found = [layer.in_force() for layer in layers]
+    merged: dict[str, str] = {}
+    for key in dict.fromkeys(key for one in found for key in one):
+        counts = Counter(one.get(key, "none") for one in found)
+        several = ", ".join(f"{value} ({count} layers)" for value, count in counts.items())
+        merged[key] = next(iter(counts)) if len(counts) == 1 else several
+    return merged
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ class RingLayer(StoredLayer):
     def can_crop(self) -> bool:
         return True
 
+    def can_crop_to(self, tokens: int) -> bool:
+        return tokens <= self.seen
+
     def cut(self, tokens: int, slots: int) -> None:
         """Forget all but the first ``tokens`` of the sequence, of which ``slots`` are here."""
         self.seen = tokens

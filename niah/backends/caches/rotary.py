@@ -29,11 +29,12 @@ class Rotary:
         embeddings = [m.rotary_emb for m in modules if hasattr(m, "rotary_emb")]
         attention = next((m for m in modules if hasattr(m, "layer_idx") and hasattr(m, "q_proj")), None)
         apply = getattr(sys.modules[type(attention).__module__], "apply_rotary_pos_emb", None)
-        if not embeddings or apply is None or not hasattr(attention, "head_dim"):
+        head_dim = getattr(attention, "head_dim", None)
+        if not embeddings or apply is None or head_dim is None:
             raise BackendUnavailable(f"{type(model).__name__} has no rotary embedding that can be turned further.")
         self._embedding, self._apply = embeddings[0], apply
         self._takes_kind = "layer_type" in inspect.signature(self._embedding.forward).parameters
-        self._probe(model, int(attention.head_dim))
+        self._probe(model, int(head_dim))
 
     def shift(self, states: torch.Tensor, shift: torch.Tensor, module: Any) -> torch.Tensor:
         """``states [batch, heads, tokens, head_dim]`` moved by ``shift [tokens]`` positions, in their own dtype."""

@@ -102,4 +102,4 @@ def test_a_question_leaves_no_trace_in_the_context() -> None:
         before = [layer.memory.matrix.clone() for layer in run.layers(held)]
         run.prefill(run.fork(held), ids_of(3 * SEGMENT, seed=5), 50)
         assert all(torch.equal(a, layer.memory.matrix) for a, layer in zip(before, run.layers(held), strict=True))
-        assert not run.can_crop(held)
+        assert not run.can_crop_to(held, 49)

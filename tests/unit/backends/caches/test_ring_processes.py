@@ -58,6 +58,15 @@ def test_a_rank_that_dies_is_a_failure_and_the_next_context_starts_a_new_ring(fo
     assert not torch.distributed.is_initialized()
 
 
+def test_a_rank_that_cannot_start_is_told_at_once(tmp_path: Path) -> None:
+    loaded = tiny_models.llama()
+    setting = Setting(loaded, _full("ring(2)"), tiny_models.shape_of(loaded), str(tmp_path / "nothing"))
+    started = time.monotonic()
+    with open_running(setting) as run, pytest.raises(RuntimeError, match=r"the ring failed: rank 1: .*nothing"):
+        run.cache()
+    assert time.monotonic() - started < 60, "not the timeout of the collective"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether a process that is not a child still works")
 def test_children_end_when_their_parent_is_killed(folder: Path, tmp_path: Path) -> None:
     """No goodbye at all: the end of the pipe is enough."""
