@@ -1,4 +1,4 @@
-"""Every KV method on random models built here: bytes, device memory, speed, logits and int8 rounding, and a table.
+"""Every KV method on random models built here: bytes, device memory, speed, logits, int8 rounding.
 
 Needs torch and transformers, and neither weights nor a network. What does not fit into the time is left out, and said so.
 """
@@ -411,9 +411,8 @@ def _line(finding: Finding) -> str:
 
 
 def _table(report: Report) -> None:
-    print(
-        f"\n{'model':<9}{'setting':<46}{'tokens':>8} {'state':<9}{'KV bytes':>12}{'peak':>12}{'prefill/s':>19}{'decode/s':>17}"
-    )
+    sizes = f"{'tokens':>8} {'state':<9}{'KV bytes':>12}{'peak':>12}"
+    print(f"\n{'model':<9}{'setting':<46}{sizes}{'prefill/s':>19}{'decode/s':>17}")
     for finding in report.findings:
         if finding.state != "refused":
             print(_line(finding))

@@ -36,6 +36,9 @@ def _combined(kv: KVConfig) -> Iterator[Problem]:
     if len(asked) > 1:
         reason = f"{' and '.join(asked)} each decide what is kept where, so they exclude each other"
         yield Problem("kv", kv.name, reason, "Choose one of them.")
+    if asked and (kv.granularity == "kivi" or kv.prefill_reads != "quantised"):
+        reason = f"{asked[0]} needs a format whose tokens stand alone, and this one packs many together"
+        yield Problem("kv", kv.name, reason, "Use int8, k8v4 or int4 in its place.")
     if kv.sinks and kv.window is None:
         yield Problem("kv", kv.name, f"{kv.sinks} sinks need a window beside them", "Add window=512.")
 
@@ -101,8 +104,6 @@ def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -
 def _offload(kv: KVConfig, on_cpu: bool) -> Iterator[Problem]:
     if kv.offload is None:
         return
-    if kv.granularity == "kivi":
-        yield Problem("kv", kv.name, "a format that quantises tokens together stays on the device", "Use int8+offload.")
     if kv.offload != "cpu":
         yield Problem("kv", kv.name, f"there is no place named {kv.offload!r} to keep a cache", "Use offload.")
     elif on_cpu:

@@ -63,9 +63,17 @@ def _settings(kind: str) -> list[KVConfig]:
     runs = [
         kv
         for kv in settings.values()
-        if kv.k_dtype != "auto" and not PLUGIN.check(PLUGIN.options(), kv, _shape(kind), Host())
+        if kv.k_dtype != "auto"
+        and not _decides_what_is_kept(kv)
+        and not PLUGIN.check(PLUGIN.options(), kv, _shape(kind), Host())
     ]
     return [*runs, FP32]
+
+
+def _decides_what_is_kept(kv: KVConfig) -> bool:
+    """Or changes the model: such settings need more than their layers, and are in test_methods."""
+    changes = kv.window, kv.kv_heads, kv.offload
+    return any(change is not None for change in changes) or kv.memory != "kv" or kv.context_parallel > 1
 
 
 CASES = [(kind, kv) for kind in sorted(tiny_models.ALL) for kv in _settings(kind)]

@@ -51,8 +51,6 @@ class Running:
 
     # whether questions behind one context may be put into one sequence; else each gets a fork of the context's cache
     packs = True
-    # prefill tokens per call, in prefill chunks
-    chunks_per_call = 1
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -78,6 +76,11 @@ class Running:
         """Expect ``tokens`` of context, and ``room`` slots of questions behind it."""
         for layer in self.layers(held):
             layer.reserve(tokens, room)
+
+    def tokens_per_call(self, held: Cache, tokens: int, chunk: int) -> int:
+        """Prefill tokens that are processed in one call, for a context of ``tokens`` and chunks of ``chunk``."""
+        # such a format shows its own numbers only behind the context's one pass
+        return max(1, tokens) if any(layer.reads_raw for layer in self.layers(held)) else chunk
 
     def prefill(self, held: Cache, ids: Sequence[int], start: int) -> torch.Tensor:
         """Process the next tokens of one sequence, from position ``start`` on; logits ``[1, vocab]`` of the last."""

@@ -226,7 +226,6 @@ class Ring(Running):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.ranks = self.kv.context_parallel
-        self.chunks_per_call = self.ranks
         self._own = Rank(self.loaded, self.kv, self.shape, 0, self.ranks)
         self._group = RingGroup(setting, self.ranks)
         self._numbers = itertools.count(1)
@@ -272,6 +271,9 @@ class Ring(Running):
                 self._group.send("drop", number=number)
             self._group.send(what, **arguments)
             yield
+
+    def tokens_per_call(self, held: Cache, tokens: int, chunk: int) -> int:  # noqa: ARG002
+        return chunk * self.ranks
 
     def reserve(self, held: Cache, tokens: int, room: int) -> None:
         with self._everywhere("reserve", number=held.number, tokens=tokens, room=room):
