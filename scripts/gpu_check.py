@@ -1,6 +1,6 @@
 """Every KV method on random models built here: bytes, device memory, speed, logits, int8 rounding.
 
-Needs torch and transformers, and neither weights nor a network. What does not fit into the time is left out, and said so.
+Needs torch and transformers, neither weights nor a network. What does not fit into the time is left out, and said so.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def refusal(kv: KVConfig, shape: ModelShape, device: torch.device) -> str:
     if kv.block_size is not None or kv.native:
         reasons.append("an engine's own way to lay out the cache")
     if kv.context_parallel > 1:
-        reasons.append("needs one device per rank; tests/unit/backends/caches/test_ring.py runs it on a CPU")
+        reasons.append("needs one device per rank and weights on disk; the tests run it on a CPU")
     return "; ".join(reasons)
 
 

@@ -53,19 +53,26 @@ class RingGroup:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.transport = "nccl" if setting.loaded.device.type == "cuda" else "gloo"
 
-    def ensure(self) -> None:
-        """Start the children unless they run.
+    def check(self) -> None:
+        """Refuse what can only be seen once the model is loaded.
 
         Raises:
-            BackendUnavailable: no process group can be made, or a child did not get ready.
+            BackendUnavailable: no process group can be made here, or there are fewer GPUs than ranks.
         """
-        if self._children:
-            return
         if not dist.is_available() or dist.is_initialized():
             raise BackendUnavailable("a ring needs torch.distributed for itself, and it is missing or in use.")
         cards = torch.cuda.device_count()
         if self.transport == "nccl" and cards < self._ranks:
             raise BackendUnavailable(f"a ring of {self._ranks} ranks needs as many GPUs; this machine has {cards}.")
+
+    def ensure(self) -> None:
+        """Start the children unless they run.
+
+        Raises:
+            RuntimeError: a child did not get ready; the message has what it said.
+        """
+        if self._children:
+            return
         # the ring's own folder lives as long as its processes do
         self._folder = tempfile.TemporaryDirectory(prefix="niah-ring-")
         with self.failing_together():

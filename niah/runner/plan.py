@@ -18,7 +18,7 @@ from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.kv.parse import parse_kv, reference_for
 from niah.runner.host import this_host
 from niah.runner.workshop import BUILDER_VERSION, Group, Workshop
-from niah.types import ROW_SCHEMA, Case, Problem, Prompt
+from niah.types import ROW_SCHEMA, Case, Problem
 
 # what --trials auto begins with: enough contexts for a first verdict even at a single length
 FIRST_TRIALS = 6
@@ -258,17 +258,19 @@ def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...
 
 def _try_building(plan: Plan) -> None:
     """Make all cases, and the first trial's prompts of every length: what cannot be built is refused now."""
-    built: list[Prompt] = []
+    contexts: list[int] = []
+    questions: list[int] = []
     for group in (group for group in plan.groups if group.trial < plan.first_trials):
         try:
             if group.trial:
                 plan.workshop.cases(group)
-            else:
-                built += plan.workshop.prompts(group)
+                continue
+            prompts = plan.workshop.prompts(group)
         except ConfigError as err:
             plan.problems.append(Problem("lengths", str(group.length), str(err).rstrip(".")))
             return
-    context = min((len(prompt.context) for prompt in built), default=0)
-    question = max((len(prompt.tail) + prompt.answer_budget for prompt in built), default=0)
+        contexts.append(min(len(prompt.context) for prompt in prompts))
+        questions.append(max(len(prompt.tail) + prompt.answer_budget for prompt in prompts))
+    context, question = min(contexts, default=0), max(questions, default=0)
     for kv in plan.kvs:
         plan.problems += prompt_problems(kv, context, question)

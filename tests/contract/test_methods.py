@@ -146,6 +146,7 @@ def test_fork_and_crop_equal_a_cold_prefill(kind: str, text: str) -> None:
         held, _ = fill(run, ids)
         for _ in range(2):
             copy = run.fork(held)
+            assert run.allocated_bytes(copy) >= run.logical_bytes(copy, 50)
             run.prefill(copy, more, 50)
             assert torch.allclose(run.prefill(run.fork(held), other, 50)[-1], expected, atol=1e-4)
         if all(layer.can_crop for layer in run.layers(held)):

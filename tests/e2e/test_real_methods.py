@@ -29,6 +29,7 @@ def test_bytes_are_measured_and_bounded(run: package.Run, smollm2_folder: Path) 
         assert row.outcome == "answered"
         memory = row.kv_memory
         assert memory.logical_bytes == memory.formula_bytes == kv_bytes(shape, parse_one(row.kv), memory.tokens)
+        assert memory.allocated_bytes >= memory.logical_bytes
     held = {row.kv: row.kv_memory.logical_bytes for row in run.rows}
     per_token = 30 * 3 * 2 * 64 * 2
     assert held[f"streaming(window={WINDOW})"] == (WINDOW + 4) * per_token

@@ -134,7 +134,7 @@ class Side:
     def fork(self) -> Side:
         twin = Side(self.codec)
         twin.buffers = tuple(b.clone() for b in self.buffers)
-        twin.used = self.used
+        twin.used, twin.peak_bytes = self.used, self.peak_bytes
         return twin
 
 

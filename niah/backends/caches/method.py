@@ -99,6 +99,11 @@ class Running:
         """Whether the cache can go back to exactly what it was after ``tokens`` tokens."""
         return all(layer.can_crop_to(tokens) for layer in self.layers(held))
 
+    def can_go_on(self, held: Cache, tokens: int, to: int) -> bool:
+        """Whether a context of ``to`` tokens that shares the first ``tokens`` becomes what a cold one would be."""
+        even = tokens == to or not any(layer.depends_on_passes for layer in self.layers(held))
+        return even and self.can_crop_to(held, tokens)
+
     def crop(self, held: Cache, tokens: int) -> None:
         """Forget all but the first ``tokens``."""
         for layer in self.layers(held):

@@ -237,6 +237,7 @@ class Ring(Running):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
+        self._group.check()
         with attention_method(self.loaded.model, self._own.attend):
             try:
                 yield

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,6 +26,14 @@ from niah.kv.base import KVConfig
 from niah.kv.shape import LayerShape
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """Which keys ``[keys, 1]`` are sinks, and how far queries are turned back for them; None where none is."""
+
+    is_sink: torch.Tensor
+    back: torch.Tensor | None
+
+
 class Windowed(Running):
     """Each token sees the newest ``window`` tokens, itself among them, and the first ``sinks``; the rest is dropped."""
 
@@ -32,6 +41,7 @@ class Windowed(Running):
         super().__init__(setting)
         self.renumbers = self.kv.sinks > 0 and self.kv.sink_positions == "in_cache"
         self._rotary = Rotary(self.loaded.model) if self.renumbers else None
+        self._turns: dict[tuple[int, int], _Turn] = {}
         self._view: View | None = None
 
     def attached(self) -> AbstractContextManager[Any]:
@@ -56,7 +66,7 @@ class Windowed(Running):
         return self.step(held, list(ids), list(range(start, start + len(ids))), view, [len(ids) - 1])
 
     def step(self, held: Cache, ids: list[int], positions: list[int], view: View, keep: list[int]) -> torch.Tensor:
-        self._view = view
+        self._view, self._turns = view, {}
         return self.loaded.step(ids, positions, held, lambda own: view(*self.reach(own)), keep)
 
     def _attend(
@@ -70,19 +80,27 @@ class Windowed(Running):
     ) -> tuple[torch.Tensor, None]:
         layer: LayerShape = self.shape.layers[module.layer_idx]
         window, sinks = self.reach(layer.window)
-        if self._view is None or self._rotary is None or not sinks or window is None:
+        if self._rotary is None or not sinks or window is None:
             return grouped_sdpa(module, query, key, value, mask, **rest)
-        keys = self._view.key_positions(window, sinks)
-        queries = keys[len(keys) - query.shape[2] :]
-        back = (queries.clamp(max=sinks + window - 1)) - queries
-        if not bool(back.any()):
+        turn = self._turn(window, sinks, query.shape[2])
+        if turn.back is None:
             return grouped_sdpa(module, query, key, value, mask, **rest)
         # one softmax over two kinds of scores: elements of the other kind meet zeros
-        is_sink = (keys < sinks)[:, None]
-        both = torch.cat((query, self._rotary.shift(query, back, module)), dim=-1)
-        apart = torch.cat((key.masked_fill(is_sink, 0), key.masked_fill(~is_sink, 0)), dim=-1)
+        both = torch.cat((query, self._rotary.shift(query, turn.back, module)), dim=-1)
+        apart = torch.cat((key.masked_fill(turn.is_sink, 0), key.masked_fill(~turn.is_sink, 0)), dim=-1)
         out, _ = grouped_sdpa(module, both, apart, pad(value, (0, key.shape[-1])), mask, **rest)
         return out[..., : value.shape[-1]], None
+
+    def _turn(self, window: int, sinks: int, count: int) -> _Turn:
+        """The same for all layers of a step that reach as far."""
+        if self._view is None:
+            raise RuntimeError("attention was called outside a step")
+        if (window, sinks) not in self._turns:
+            keys = self._view.key_positions(window, sinks)
+            queries = keys[len(keys) - count :]
+            back = queries.clamp(max=sinks + window - 1) - queries
+            self._turns[window, sinks] = _Turn((keys < sinks)[:, None], back if bool(back.any()) else None)
+        return self._turns[window, sinks]
 
     def effective(self, held: Cache) -> dict[str, Any]:
         reaches = dict.fromkeys(self.reach(layer.window) for layer in self.shape.layers if layer.kind != "shared")
