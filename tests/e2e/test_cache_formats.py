@@ -14,7 +14,7 @@ pytestmark = pytest.mark.model
 
 CELLS = 50
 SETTINGS = "bf16,int8,int4,kivi4,kivi2"
-OTHERS = "bf16,k8v4,fp8,fp8(scales=dynamic),int4+skip(0,-1),kivi2(group_size=16,residual=32),quanto4"
+OTHERS = "k8v4,fp8,fp8(scales=dynamic),int4+skip(0,-1),quanto4"
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def formats_run(smollm2_folder: Path, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="module")
 def others_run(smollm2_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> package.Run:
     out = tmp_path_factory.mktemp("others")
-    return package.run(kv=OTHERS, lengths="512", depths=3, trials=1, reference=False, out=str(out))
+    return package.run(kv=OTHERS, lengths="512", depths=2, trials=1, reference=False, out=str(out))
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +90,10 @@ def test_kivi_packed_forked_and_cold_prompts_agree(tmp_path: Path, smollm2_folde
     runs = []
     for number, more in enumerate(ways):
         out = str(tmp_path / str(number))
-        runs.append(package.run(kv="kivi4", lengths="512", depths=3, trials=1, reference=False, out=out, **more))
+        runs.append(package.run(kv="kivi4", lengths="512", depths=2, trials=1, reference=False, out=out, **more))
     packed = {row.pair_id: row.logprob for row in runs[0].rows}
-    assert len(packed) == 3
+    assert len(packed) == 2
     for run in runs[1:]:
         assert {row.pair_id: row.logprob for row in run.rows} == pytest.approx(packed, abs=0.05)
-    assert sum(row.cached_tokens > 0 for row in runs[2].rows) == 2, "one prefill serves all questions"
+    assert sum(row.cached_tokens > 0 for row in runs[2].rows) == 1, "one prefill serves all questions"
     assert not any(row.cached_tokens for row in runs[1].rows)
