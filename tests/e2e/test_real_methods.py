@@ -13,20 +13,21 @@ from niah.kv.parse import parse_one
 from niah.kv.shape import ModelShape
 
 pytestmark = pytest.mark.model
-LENGTH, WINDOW = 768, 256
+LENGTH, WINDOW = 640, 256
 
 
 @pytest.fixture(scope="module")
 def run(smollm2_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> package.Run:
     kv = f"bf16,streaming(sinks=4,window={WINDOW}),window({WINDOW}),infini({WINDOW}),mqa"
     out = str(tmp_path_factory.mktemp("methods"))
-    return package.run(model=str(smollm2_folder), kv=kv, lengths=str(LENGTH), depths=5, trials=2, out=out)
+    return package.run(model=str(smollm2_folder), kv=kv, lengths=str(LENGTH), depths=3, trials=1, out=out)
 
 
 def test_bytes_are_measured_and_bounded(run: package.Run, smollm2_folder: Path) -> None:
     shape = ModelShape.from_folder(smollm2_folder)
     for row in run.rows:
-        assert row.outcome == "answered"
+        # a model that was not made for its setting may talk until its budget is used up
+        assert row.outcome in ("answered", "truncated")
         memory = row.kv_memory
         assert memory.logical_bytes == memory.formula_bytes == kv_bytes(shape, parse_one(row.kv), memory.tokens)
         assert memory.allocated_bytes >= memory.logical_bytes
@@ -39,16 +40,17 @@ def test_bytes_are_measured_and_bounded(run: package.Run, smollm2_folder: Path) 
 
 
 def test_recall_outside_the_window_is_chance_and_inside_it_stays(run: package.Run) -> None:
-    """Ten-digit guesses are never right: outside means no hit. The last needle lies within the window."""
+    """Guessing seven digits never succeeds, so outside means no hit; the last needle lies within the window."""
     frame = run.frame()
-    wide = frame.pivot_table(index=["depth", "trial"], columns="kv", values="logprob")
     right = frame.pivot_table(index="depth", columns="kv", values="correct", aggfunc="sum")
-    for kv in (f"streaming(window={WINDOW})", f"window(size={WINDOW})", f"infini(segment={WINDOW})"):
-        assert right.loc[[0.0, 0.25, 0.5], kv].sum() == 0
-        lost = (wide[kv] - wide["bf16"]).groupby("depth").mean()
-        assert lost[[0.0, 0.25, 0.5]].max() < -1.0, "the answer has become far less likely"
-    assert right.loc[[0.0, 0.25, 0.5], "bf16"].sum() >= 3
-    assert right.loc[1.0, f"streaming(window={WINDOW})"] >= right.loc[1.0, "bf16"] - 1 >= 0
+    logprob = frame.pivot_table(index="depth", columns="kv", values="logprob")
+    streaming, window, infini = f"streaming(window={WINDOW})", f"window(size={WINDOW})", f"infini(segment={WINDOW})"
+    assert right.loc[[0.0, 0.5], "bf16"].sum() >= 1, "the reference must find something to lose"
+    for kv in (streaming, window, infini):
+        assert right.loc[[0.0, 0.5], kv].sum() == 0
+        assert (logprob[kv] - logprob["bf16"])[[0.0, 0.5]].max() < -1.0, "the answer has become far less likely"
+    assert right.loc[1.0, streaming] == right.loc[1.0, "bf16"] == 1
+    assert abs(logprob.loc[1.0, streaming] - logprob.loc[1.0, "bf16"]) < 1.0
 
 
 def test_what_is_not_trained_says_so(run: package.Run) -> None:
@@ -61,7 +63,7 @@ def test_a_ring_gives_the_answers_of_one_process(smollm2_folder: Path, tmp_path:
     ring = package.run(
         model=str(smollm2_folder),
         kv="ring(2)",
-        lengths="512",
+        lengths="256",
         depths=3,
         trials=1,
         out=str(tmp_path),
