@@ -17,6 +17,7 @@ from niah import __version__
 from niah.config import RunConfig, build_config, merge, normalise
 from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
+from niah.report.palette import Palette
 from niah.report.summary import SettingSummary, summaries
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
@@ -133,7 +134,7 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
         rounds = Rounds(plan, undecided) if plan.config.grid.auto_trials else None
         status = _run_loop(_with_signals(plan, folder, manifest, events, stop, rounds))
         record = RunRecord.load(folder.path)
-        for note in write_outputs(record):
+        for note in write_outputs(record, plan):
             events.emit(ev.Note(note))
         return _outcome(plan, record, folder.path, status)
 
@@ -208,8 +209,12 @@ def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str) -> Outcom
     )
 
 
-def write_outputs(record: RunRecord) -> list[str]:
-    """Parquet, heatmaps, difference maps, memory figure and report; returns notes on what could not be written."""
+def write_outputs(record: RunRecord, plan: Plan | None = None, palette: Palette = "cividis") -> list[str]:
+    """Parquet, heatmaps, difference maps, memory figure and report; returns notes on what could not be written.
+
+    Args:
+        plan: what the run came from; without it the needles' surroundings are read or built again from the manifest.
+    """
     notes = []
     try:
         write_parquet(record)
@@ -217,16 +222,20 @@ def write_outputs(record: RunRecord) -> list[str]:
     except MissingDependency as err:
         notes.append(str(err))
     try:
-        write_figures(record)
+        write_figures(record, palette)
     except MissingDependency as err:
         notes.append(str(err))
     from niah.report.html import write_report
+    from niah.report.surroundings import build_surroundings, surroundings_of, write_surroundings
 
-    write_report([record], record.path / "report.html")
+    around = surroundings_of(record) if plan is None else build_surroundings(record.rows, plan)
+    if around.pairs:
+        write_surroundings(record.path, around)
+    write_report([record], record.path / "report.html", palette, [around])
     return notes
 
 
-def write_figures(record: RunRecord) -> list[Path]:
+def write_figures(record: RunRecord, palette: Palette = "cividis") -> list[Path]:
     """PNG and SVG files of a run, in its own folder."""
     from niah.report.difference import record_differences, save_difference
     from niah.report.figures import save_memory
@@ -235,7 +244,7 @@ def write_figures(record: RunRecord) -> list[Path]:
 
     written: list[Path] = []
     for kv in record.kvs():
-        written += save_heatmap(record_grid(record, kv), record.path / f"heatmap-{file_stem(kv)}")
+        written += save_heatmap(record_grid(record, kv), record.path / f"heatmap-{file_stem(kv)}", palette)
     for difference in record_differences(record):
         written.append(save_difference(difference, record.path / f"compare-{file_stem(difference.kv)}.png"))
     memory = save_memory(record, record.path / "memory.png")

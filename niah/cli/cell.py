@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from niah.store.schema import Row
     from niah.types import Prompt
 
-AROUND_CHARS = 240
-
 
 def cell(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
@@ -60,20 +58,10 @@ def find_row(record: Run, cell_id: str) -> Row:
 
 def rebuild(record: Run, row: Row) -> tuple[Prompt, Any]:
     """Build the row's prompt again from the manifest; returns it with the tokenizer."""
-    from niah.config import build_config
     from niah.errors import ConfigError
-    from niah.registry import add_file
-    from niah.runner.plan import make_plan
+    from niah.report.surroundings import plan_again
 
-    asked = record.manifest.get("asked")
-    if not isinstance(asked, dict) or "config" not in asked:
-        raise ConfigError(f"the run.json of {str(record.path)!r} does not say what was asked; it cannot be rebuilt.")
-    config = build_config(asked["config"])
-    if config.haystack.argument == "-":
-        raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
-    for path in config.plugins:
-        add_file(Path(path))
-    plan = make_plan(config)
+    plan = plan_again(record.manifest, record.path)
     for group in plan.groups:
         if group.length != row.length or group.trial != row.trial or row.depth not in group.layout.asked:
             continue
@@ -97,16 +85,12 @@ def _document(row: Row, built: Prompt, text: str, matches: bool, *, whole: bool)
 
 
 def _print(row: Row, built: Prompt, tokenizer: Any, matches: bool) -> None:
-    needle = next(n for n in built.case.needles if n.value in built.case.expected)
-    placed = next(p for p in built.placements if p.key == needle.key)
-    context = list(built.context)
-    end = placed.token_offset + placed.token_count
-    before = tokenizer.decode(context[max(0, placed.token_offset - 60) : placed.token_offset])
-    after = tokenizer.decode(context[end : end + 60])
+    from niah.report.surroundings import cut_out, needle_place
+
+    placed, around = needle_place(built), cut_out(built, tokenizer, matches)
     lines = {
         "cell": f"{row.cell_id}  {row.kv} · length {row.length:,} · depth {row.depth:g} (real {placed.depth_real:.4f})",
-        "needle": f"…{before[-AROUND_CHARS:]} ▶{tokenizer.decode(context[placed.token_offset : end])}◀ "
-        f"{after[:AROUND_CHARS]}…",
+        "needle": f"…{around.before} ▶{around.needle}◀ {around.after}…",
         "question": built.case.question,
         "expected": ", ".join(row.expected),
         "answer": f"{built.case.answer_prefix.strip()} ▶{row.answer}◀",

@@ -16,17 +16,30 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Default: report.html in the first run.")
     ] = None,
+    palette: Annotated[
+        str, typer.Option("--palette", help="cividis, or classic: the red, yellow and green of 2023.")
+    ] = "cividis",
     as_json: Json = False,
 ) -> None:
-    """Write the report anew, and the run's figures with it when it is a single run."""
-    from niah.api import load, write_outputs
-    from niah.report.html import write_report
+    """Write the report anew, and the run's figures with it when it is a single run.
 
+    Of several runs, the first is what the others are compared with; their report needs a file of its own.
+    """
+    from niah.api import load, write_outputs
+    from niah.errors import ConfigError
+    from niah.report.html import write_report
+    from niah.report.palette import palette_named
+
+    colors = palette_named(palette)
+    if len(runs) > 1 and output is None:
+        raise ConfigError(
+            "the report of several runs belongs to none of them. Name its file with -o, as in -o report.html."
+        )
     records = [load(path) for path in runs]
     target = output or records[0].path / "report.html"
-    if output is None and len(records) == 1:
-        for note in write_outputs(records[0]):
+    if output is None:
+        for note in write_outputs(records[0], palette=colors):
             typer.echo(note, err=True)
     else:
-        write_report(list(records), target)
+        write_report(list(records), target, colors)
     typer.echo(json.dumps({"report": str(target)}) if as_json else str(target))

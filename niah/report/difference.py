@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from niah.report.drawing import draw_mesh, grid_axes, save_figure, square, stamp, write_number
+from niah.report.drawing import draw_mesh, grid_axes, pale, save_figure, square, stamp, write_number
 from niah.report.heatmap import BROKEN_LABEL
 from niah.report.palette import DIFFERENCE_LIMIT, WORSE_TO_BETTER, difference_color
-from niah.store.read import RunRecord, newest
+from niah.stats.compare import ALPHA, cell_differences
+from niah.stats.intervals import Interval
+from niah.stats.pairs import join_rows
+from niah.store.read import RunRecord
 from niah.store.schema import Row
 
 if TYPE_CHECKING:
@@ -25,16 +28,27 @@ class PairSummary:
 
     Attributes:
         gained, lost: pairs that only the new, only the reference setting got right.
+        p_holm: exact McNemar, corrected over all squares of the map; None for a sum of squares.
+        interval: 95 % of ``delta``.
+        logprob_delta: mean change of the expected answer's log-probability, nats; None where unknown.
     """
 
     pairs: int
     gained: int
     lost: int
+    p_holm: float | None = None
+    interval: Interval | None = None
+    logprob_delta: float | None = None
 
     @property
     def delta(self) -> float:
         """Accuracy of the new setting minus that of the reference, -1 to 1."""
         return (self.gained - self.lost) / self.pairs
+
+    @property
+    def significant(self) -> bool:
+        """Whether the change is beyond chance at 5 %, in view of how many squares were looked at."""
+        return self.p_holm is not None and self.p_holm < ALPHA
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +92,21 @@ def build_difference(
         new_rows, reference_rows: may be the same rows of one run, or those of two runs.
         kv, reference: the settings to take from them.
     """
-    new = _answered(new_rows, kv)
-    old = _answered(reference_rows, reference)
-    counts: dict[tuple[int, float], list[int]] = {}
-    for pair_id in new.keys() & old.keys():
-        row, other = new[pair_id], old[pair_id]
-        tally = counts.setdefault((row.length, row.depth), [0, 0, 0])
-        tally[0] += 1
-        tally[1] += row.correct is True and other.correct is False
-        tally[2] += row.correct is False and other.correct is True
+    new = [row for row in new_rows if row.kv == kv]
+    old = [row for row in reference_rows if row.kv == reference]
+    cells = {
+        (cell.length, cell.depth): PairSummary(
+            cell.pairs, cell.gained, cell.lost, cell.p_holm, cell.ci, cell.logprob_delta
+        )
+        for cell in cell_differences(join_rows(old, new))
+    }
     return Difference(
         kv=kv,
         reference=reference,
-        lengths=tuple(sorted({length for length, _ in counts})),
-        depths=tuple(sorted({depth for _, depth in counts})),
-        cells={cell: PairSummary(*tally) for cell, tally in sorted(counts.items())},
-        model=", ".join(sorted({new[p].model for p in new.keys() & old.keys()})),
+        lengths=tuple(sorted({length for length, _ in cells})),
+        depths=tuple(sorted({depth for _, depth in cells})),
+        cells=dict(sorted(cells.items())),
+        model=", ".join(sorted({row.model for row in new})) if cells else "",
         broken=broken,
     )
 
@@ -111,6 +124,8 @@ def record_differences(record: RunRecord) -> list[Difference]:
 def difference_map(difference: Difference, ax: Axes | None = None) -> Axes:
     """Draw new minus reference in points; orange is worse, purple is better, full color from 50 points on.
 
+    Squares whose change may be chance (Holm over all squares) are paled.
+
     Raises:
         MissingDependency: matplotlib is not installed.
         ValueError: the settings have no pair.
@@ -127,7 +142,10 @@ def difference_map(difference: Difference, ax: Axes | None = None) -> Axes:
     draw_mesh(ax, lengths, depths, deltas, cmap=cmap, limits=limits, label=label, tick=tick)
     for (length, depth), cell in cells.items():
         box = square(lengths, depths, length, depth)
-        write_number(ax, box, points(cell.delta), difference_color(cell.delta).ink)
+        if not cell.significant:
+            pale(ax, box)
+        ink = difference_color(cell.delta).ink if cell.significant else "#555555"
+        write_number(ax, box, points(cell.delta), ink)
     ax.set_title(textwrap.fill(difference.title, 72), fontsize=10, parse_math=False)
     if difference.broken:
         stamp(ax, BROKEN_LABEL)
@@ -149,8 +167,3 @@ def points(delta: float) -> str:
     """A difference of shares in points with its sign: 0.05 is ``+5``; no change is ``0``."""
     rounded = round(delta * 100)
     return f"{rounded:+d}".replace("-", "−") if rounded else "0"
-
-
-def _answered(rows: Iterable[Row], kv: str) -> dict[str, Row]:
-    counted = newest(row for row in rows if row.kv == kv).values()
-    return {row.pair_id: row for row in counted if row.outcome == "answered"}

@@ -205,6 +205,14 @@ def fill(ax: Axes, box: Box, start: float, hatch: str) -> None:
     )
 
 
+def pale(ax: Axes, box: Box) -> None:
+    """Take most of the color out of a square."""
+    from matplotlib.patches import Rectangle
+
+    size = (box.right - box.left, box.bottom - box.top)
+    ax.add_patch(Rectangle((box.left, box.top), *size, facecolor="white", alpha=0.72, linewidth=0))
+
+
 def cross(ax: Axes, box: Box, across: tuple[float, float], down: tuple[float, float], ink: str) -> None:
     """Two strokes between the given shares of a square's width and height."""
     for ends in (down, down[::-1]):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from niah.errors import ConfigError
+
 Palette = Literal["cividis", "classic"]
 
 # seventeen samples of cividis (Nunez, Anderton, Renslow, PLoS ONE 13(7), 2018): evenly growing lightness, so that it
@@ -50,6 +52,19 @@ class RGB:
         return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
+def palette_named(name: str) -> Palette:
+    """The palette of that name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name == "cividis":
+        return "cividis"
+    if name == "classic":
+        return "classic"
+    raise ConfigError(f"no palette named {name!r}; use cividis or classic.")
+
+
 def stops(palette: Palette) -> list[str]:
     """The colors of a palette from 0 to 1, evenly spaced."""
     return CLASSIC if palette == "classic" else CIVIDIS
@@ -57,12 +72,12 @@ def stops(palette: Palette) -> list[str]:
 
 def share_color(share: float, palette: Palette = "cividis") -> RGB:
     """The color of an accuracy on the fixed scale from 0 to 1."""
-    return _between(stops(palette), share)
+    return blend(stops(palette), share)
 
 
 def difference_color(delta: float) -> RGB:
     """The color of a difference of accuracies, -1 to 1: orange is worse, purple is better."""
-    return _between(WORSE_TO_BETTER, (delta / DIFFERENCE_LIMIT + 1) / 2)
+    return blend(WORSE_TO_BETTER, (delta / DIFFERENCE_LIMIT + 1) / 2)
 
 
 def series_color(index: int) -> str:
@@ -75,7 +90,8 @@ def file_stem(kv: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", kv).strip("-.") or "kv"
 
 
-def _between(colors: Sequence[str], position: float) -> RGB:
+def blend(colors: Sequence[str], position: float) -> RGB:
+    """The color at a position from 0 to 1 along evenly spaced ones; beyond the ends it stays at the end."""
     place = min(max(position, 0.0), 1.0) * (len(colors) - 1)
     index = min(int(place), len(colors) - 2)
     part = place - index

@@ -1,21 +1,19 @@
-"""Geometry of the report's own SVG pictures: maps and curves as plain numbers that the templates write down."""
+"""Geometry of the report's own maps: squares as plain numbers that the templates write down."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from niah.grid import length_label
 from niah.report.difference import Difference, PairSummary, points
 from niah.report.drawing import edges, thinned
 from niah.report.heatmap import CellSummary, Grid
-from niah.report.palette import EMPTY, Palette, difference_color, series_color, share_color
-from niah.report.summary import MemoryPoint, human_bytes, percent
+from niah.report.palette import EMPTY, Palette, difference_color, share_color
+from niah.report.summary import percent
 
 _LEFT, _TOP, _BOTTOM, _RIGHT = 46, 6, 42, 8
-_CHART_LEFT, _CHART_WIDTH, _CHART_HEIGHT = 78, 960, 330
-SHAPES = ("circle", "square", "diamond", "triangle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,7 @@ class Square:
 
     Attributes:
         failed, truncated: ``""``, ``"part"`` (some of the trials) or ``"all"`` (no answer at all).
+        pale: the difference shown may be chance.
     """
 
     x: float
@@ -48,6 +47,7 @@ class Square:
     truncated: str = ""
     refused: bool = False
     few: bool = False
+    pale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,46 +66,6 @@ class Map:
     head: list[str]
     table: list[list[str]]
     broken: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A measured point: a path in pixels with its tooltip."""
-
-    path: str
-    hollow: bool
-    tooltip: str
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One curve: a line, perhaps a band around it, and its points."""
-
-    name: str
-    color: str
-    shape: str
-    line: str
-    dash: str = ""
-    band: str = ""
-    marks: list[Mark] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Curves over length, in pixels, and the same as a table."""
-
-    title: str
-    width: float
-    height: float
-    left: float
-    plot_height: float
-    x_title: str
-    y_title: str
-    x_ticks: list[Label]
-    y_ticks: list[Label]
-    series: list[Series]
-    head: list[str]
-    table: list[list[str]]
 
 
 def grid_map(grid: Grid, palette: Palette) -> Map:
@@ -133,7 +93,7 @@ def grid_map(grid: Grid, palette: Palette) -> Map:
 
     # the page says the model and the task once, above all maps
     title = f"{grid.kv} · n = {grid.total().answered:,}"
-    return _map("accuracy", grid.kv, title, grid.lengths, grid.depths, make, _grid_table(grid), grid.broken)
+    return build_map("accuracy", grid.kv, title, grid.lengths, grid.depths, make, _grid_table(grid), grid.broken)
 
 
 def difference_picture(difference: Difference) -> Map:
@@ -144,19 +104,19 @@ def difference_picture(difference: Difference) -> Map:
         if cell is None:
             return None
         color, tooltip = difference_color(cell.delta), _pair_words(cell, length, depth)
-        return Square(x, y, width, height, color.hex, color.ink, points(cell.delta), tooltip, length, depth)
+        pale = not cell.significant
+        return Square(x, y, width, height, color.hex, color.ink, points(cell.delta), tooltip, length, depth, pale=pale)
 
     cells = difference.cells
     table = [
-        [_depth(y), *(f"{points(cells[x, y].delta)} of {cells[x, y].pairs}" if (x, y) in cells else "no pair"
-                      for x in difference.lengths)]
-        for y in difference.depths
-    ]  # fmt: skip
+        [depth_words(y), *(_pair_table_words(cells.get((x, y))) for x in difference.lengths)] for y in difference.depths
+    ]
     axes = (difference.lengths, difference.depths)
-    return _map("difference", difference.kv, replace(difference, model="").title, *axes, make, table, difference.broken)
+    title = replace(difference, model="").title
+    return build_map("difference", difference.kv, title, *axes, make, table, difference.broken)
 
 
-def _map(
+def build_map(
     kind: str,
     kv: str,
     title: str,
@@ -166,6 +126,7 @@ def _map(
     table: list[list[str]],
     broken: bool,
 ) -> Map:
+    """Lay out a map: ``make`` gives the square at a place (pixels), a length (tokens) and a depth; None is a blank."""
     plot_width = min(760.0, max(440.0, 58.0 * len(lengths)))
     plot_height = min(620.0, 32.0 * max(4, len(depths)))
     across = _scaled(edges([math.log2(length) for length in lengths]) if lengths else [], _LEFT, plot_width)
@@ -223,7 +184,8 @@ def _px(value: float) -> float:
     return round(value, 1)
 
 
-def _depth(depth: float) -> str:
+def depth_words(depth: float) -> str:
+    """A depth in percent."""
     return f"{depth * 100:.4g} %"
 
 
@@ -234,7 +196,7 @@ def _outcomes(cell: CellSummary) -> str:
 
 def _cell_words(cell: CellSummary, length: int, depth: float) -> str:
     real = "" if cell.depth_real is None else f" (built at {cell.depth_real * 100:.2f} %)"
-    words = [f"{length:,} tokens, depth {_depth(depth)}{real}", f"{cell.hits} of {cell.answered} answered right"]
+    words = [f"{length:,} tokens, depth {depth_words(depth)}{real}", f"{cell.hits} of {cell.answered} answered right"]
     if cell.share is not None:
         words[1] += f" = {percent(cell.share)}, 95 % {percent(cell.interval.low)}–{percent(cell.interval.high)}"
     if cell.mean_logprob is not None:
@@ -243,10 +205,19 @@ def _cell_words(cell: CellSummary, length: int, depth: float) -> str:
 
 
 def _pair_words(cell: PairSummary, length: int, depth: float) -> str:
-    return (
-        f"{length:,} tokens, depth {_depth(depth)}\n{points(cell.delta)} points over {cell.pairs} pairs: "
+    words = (
+        f"{length:,} tokens, depth {depth_words(depth)}\n{points(cell.delta)} points over {cell.pairs} pairs: "
         f"{cell.lost} lost, {cell.gained} gained"
     )
+    if cell.interval is not None:
+        words += f"\n95 % {points(cell.interval.low)} to {points(cell.interval.high)}"
+    return words + ("" if cell.significant else "\nmay be chance")
+
+
+def _pair_table_words(cell: PairSummary | None) -> str:
+    if cell is None:
+        return "no pair"
+    return f"{points(cell.delta)} of {cell.pairs}{' (beyond chance)' if cell.significant else ''}"
 
 
 def _grid_table(grid: Grid) -> list[list[str]]:
@@ -256,169 +227,4 @@ def _grid_table(grid: Grid) -> list[list[str]]:
         counts = f"{cell.hits}/{cell.answered}" if cell.answered else ""
         return ", ".join(filter(None, [counts, _outcomes(cell)]))
 
-    return [[_depth(y), *(words(grid.cells.get((x, y))) for x in grid.lengths)] for y in grid.depths]
-
-
-def score_chart(grids: Sequence[Grid]) -> Chart | None:
-    """Accuracy against length with Wilson bands; None when nothing was answered."""
-    lengths = sorted({length for grid in grids for length in grid.lengths if grid.at_length(length).answered})
-    if not lengths:
-        return None
-    x, y = _x_scale(lengths), _linear(_CHART_HEIGHT)
-    series, table = [], []
-    for index, grid in enumerate(grids):
-        cells = [(length, cell) for length in lengths if (cell := grid.at_length(length)).answered]
-        line = [(x(length), y(cell.share or 0.0)) for length, cell in cells]
-        band = [(x(length), y(cell.interval.high)) for length, cell in cells]
-        band += [(x(length), y(cell.interval.low)) for length, cell in reversed(cells)]
-        shape = SHAPES[index % len(SHAPES)]
-        marks = [
-            Mark(mark_path(shape, *place, 4.5), False, f"{grid.kv}\n{_column_words(length, cell)}")
-            for place, (length, cell) in zip(line, cells, strict=True)
-        ]
-        name = f"{grid.kv} (broken)" if grid.broken else grid.kv
-        if len(cells) == 1:  # one length has no band: its interval becomes a bar
-            (left, top), (right, bottom) = band
-            band = [(left - 6, top), (right + 6, top), (right + 6, bottom), (left - 6, bottom)]
-        outline = "" if grid.broken else _polyline(band)
-        dash = "5 4" if grid.broken else ""
-        series.append(Series(name, series_color(index), shape, _polyline(line), dash, outline, marks))
-        known = dict(cells)
-        table.append([name, *(_share_words(known.get(length)) for length in lengths)])
-    ticks = [Label(_px(y(share / 5)), f"{share * 20} %") for share in range(6)]
-    return _chart("Accuracy against length", "accuracy, all depths", lengths, ticks, series, table)
-
-
-def memory_chart(found: Sequence[tuple[str, Sequence[MemoryPoint]]]) -> Chart | None:
-    """KV bytes against length, log 2 on both axes: points measured, hollow allocated, lines by formula.
-
-    Args:
-        found: name and points of each KV setting.
-    """
-    every = [point for _, members in found for point in members]
-    kinds = ("logical_bytes", "allocated_bytes", "formula_bytes", "reference_bytes", "naive_mha_bytes")
-    sizes = [size for point in every for kind in kinds if (size := getattr(point, kind))]
-    if not sizes:
-        return None
-    lengths = sorted({point.length for point in every})
-    low, high = math.floor(math.log2(min(sizes)) - 0.2), math.ceil(math.log2(max(sizes)) + 0.2)
-    x, y = _x_scale(lengths), _log(low, high)
-    longest = max((members for _, members in found), key=len)
-    series = [
-        Series("16-bit reference", "var(--ink)", "", _polyline(_curve(longest, "reference_bytes", x, y)), "7 4"),
-        Series("naive MHA formula", "var(--muted)", "", _polyline(_curve(longest, "naive_mha_bytes", x, y)), "2 4"),
-    ]
-    table = []
-    for index, (name, members) in enumerate(found):
-        shape = SHAPES[index % len(SHAPES)]
-        formula = _polyline(_curve(members, "formula_bytes", x, y))
-        marks = _memory_marks(name, members, shape, x, y)
-        series.append(Series(name, series_color(index), shape, formula, marks=marks))
-        known = {point.length: point for point in members}
-        table.append([name, *(_memory_words(known.get(length)) for length in lengths)])
-    step = max(1, (high - low) // 7)
-    ticks = [Label(_px(y(2.0**power)), human_bytes(2.0**power)) for power in range(low, high + 1, step)]
-    series = [item for item in series if item.line or item.marks]
-    return _chart("KV memory against length", "KV cache", lengths, ticks, series, table)
-
-
-def _memory_marks(
-    name: str,
-    members: Sequence[MemoryPoint],
-    shape: str,
-    x: Callable[[float], float],
-    y: Callable[[float], float],
-) -> list[Mark]:
-    marks = []
-    for point in members:
-        words = f"{name}, {point.length:,} tokens\n{_memory_words(point)}"
-        for size, radius, hollow in ((point.allocated_bytes, 7.5, True), (point.logical_bytes, 4.5, False)):
-            if size:
-                marks.append(Mark(mark_path(shape, x(point.length), y(size), radius), hollow, words))
-    return marks
-
-
-def _curve(
-    members: Sequence[MemoryPoint], what: str, x: Callable[[float], float], y: Callable[[float], float]
-) -> list[tuple[float, float]]:
-    return [(x(point.length), y(size)) for point in members if (size := getattr(point, what))]
-
-
-def _chart(
-    title: str,
-    y_title: str,
-    lengths: Sequence[int],
-    y_ticks: list[Label],
-    series: list[Series],
-    table: list[list[str]],
-) -> Chart:
-    x = _x_scale(lengths)
-    return Chart(
-        title=title,
-        width=_CHART_LEFT + _CHART_WIDTH + 16,
-        height=_TOP + _CHART_HEIGHT + _BOTTOM,
-        left=_CHART_LEFT,
-        plot_height=_CHART_HEIGHT,
-        x_title="length (tokens)",
-        y_title=y_title,
-        x_ticks=[Label(_px(x(length)), length_label(int(length))) for length in thinned(lengths)],
-        y_ticks=y_ticks,
-        series=series,
-        head=["KV setting", *(f"{length_label(length)} tokens" for length in lengths)],
-        table=table,
-    )
-
-
-def _x_scale(lengths: Sequence[int]) -> Callable[[float], float]:
-    low, high = math.log2(lengths[0]), math.log2(lengths[-1])
-    inset = 24
-    if low == high:
-        return lambda _: _CHART_LEFT + _CHART_WIDTH / 2
-    return lambda length: _CHART_LEFT + inset + (math.log2(length) - low) / (high - low) * (_CHART_WIDTH - 2 * inset)
-
-
-def _linear(height: float) -> Callable[[float], float]:
-    return lambda share: _TOP + 6 + (1 - share) * (height - 12)
-
-
-def _log(low: float, high: float) -> Callable[[float], float]:
-    return lambda size: _TOP + (high - math.log2(size)) / (high - low) * _CHART_HEIGHT
-
-
-def _polyline(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{_px(x)},{_px(y)}" for x, y in places)
-
-
-def mark_path(shape: str, x: float, y: float, radius: float) -> str:
-    """An SVG path of a point's shape around its center."""
-    corners = {
-        "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-        "diamond": [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
-        "triangle": [(0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
-    }
-    if shape not in corners:
-        around = f"a{radius},{radius} 0 1,0"
-        return f"M{_px(x - radius)},{_px(y)}{around} {2 * radius},0{around} {-2 * radius},0z"
-    return "M" + "L".join(f"{_px(x + a * radius)},{_px(y + b * radius)}" for a, b in corners[shape]) + "z"
-
-
-def _column_words(length: int, cell: CellSummary) -> str:
-    return f"{length:,} tokens: {_share_words(cell)}"
-
-
-def _share_words(cell: CellSummary | None) -> str:
-    if cell is None or cell.share is None:
-        return "no answer"
-    low, high = percent(cell.interval.low), percent(cell.interval.high)
-    return f"{percent(cell.share)} ({low}–{high}, n {cell.answered})"
-
-
-def _memory_words(point: MemoryPoint | None) -> str:
-    if point is None:
-        return "not known"
-    named = (
-        ("measured", point.logical_bytes),
-        ("allocated", point.allocated_bytes),
-        ("formula", point.formula_bytes),
-    )
-    return ", ".join(f"{name} {size:,} B" for name, size in named if size is not None)
+    return [[depth_words(y), *(words(grid.cells.get((x, y))) for x in grid.lengths)] for y in grid.depths]

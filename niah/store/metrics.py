@@ -64,3 +64,22 @@ def write_metrics(path: Path) -> Path | None:
     target = RunFolder(path).file(PARQUET)
     write_atomic(target, buffer.getvalue())
     return target
+
+
+def load_samples(path: Path) -> list[dict[str, object]]:
+    """Readings of a run folder in order, from the lines or, where only that was kept, from the parquet file."""
+    samples = read_samples(path)
+    file = path / PARQUET
+    if samples or not file.is_file():
+        return samples
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as err:
+        raise MissingDependency("pyarrow", "report", "Reading parquet") from err
+    try:
+        rows: list[dict[str, object]] = pq.read_table(file).to_pylist()
+    except (OSError, pa.ArrowInvalid) as err:
+        raise StoreError(f"{str(file)!r} cannot be read: {err}. Remove it, or restore it.") from err
+    # a column that this reading did not have is a hole in the table
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]

@@ -21,9 +21,12 @@
     const outcome = get(cell, "outcome");
     return outcome !== "answered" ? outcome : get(cell, "correct") ? "right" : "wrong";
   };
+  const TONES = { right: "good", wrong: "bad" };
   const count = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
   const seconds = (value) => (value === null ? "–" : value.toFixed(value < 10 ? 3 : 1) + " s");
   const percent = (value) => (value === null ? "–" : +(value * 100).toFixed(2) + " %");
+  const fraction = (value) => (value === null ? "–" : value.toFixed(3).replace("-", "−"));
+  const SHOW = { percent, fraction, seconds, number: count };
   const distinct = (read) => [...new Set(data.cells.map(read))];
 
   const COLUMNS = [
@@ -33,9 +36,9 @@
     ["depth", (c) => get(c, "depth"), "percent"],
     ["trial", (c) => get(c, "trial"), "number"],
     ["outcome", verdict, "text"],
-    ["log-prob.", (c) => get(c, "logprob"), "number"],
+    ["log-prob.", (c) => get(c, "logprob"), "fraction"],
     ["KV bytes", (c) => get(c, "logical_bytes"), "number"],
-    ["seconds", (c) => get(c, "total_s"), "number"],
+    ["seconds", (c) => get(c, "total_s"), "seconds"],
     ["expected", (c) => get(c, "expected").join(" | "), "text"],
     ["answer", (c) => get(c, "answer") || get(c, "error"), "text"],
   ];
@@ -82,12 +85,14 @@
       const line = make("tr");
       COLUMNS.forEach(([, read, kind], index) => {
         const value = read(cell);
-        const text = kind === "percent" ? percent(value) : kind === "number" ? count(value) : value;
+        const text = SHOW[kind] ? SHOW[kind](value) : value;
         const field = make("td", null, { class: kind === "text" ? "text" : "" });
         if (index === 0) {
           const button = make("button", text.slice(0, 12), { type: "button", "aria-label": "show cell " + text });
           button.addEventListener("click", () => open(cell));
           field.append(button);
+        } else if (COLUMNS[index][0] === "outcome") {
+          field.append(make("span", text, { class: "badge " + (TONES[text] || "plain") }));
         } else {
           field.textContent = kind === "text" ? text.replace(/\s+/g, " ").slice(0, 120) : text;
         }
@@ -113,13 +118,16 @@
 
   function remember() {
     const parts = new URLSearchParams(Object.entries(state).filter(([, value]) => value !== ""));
-    const link = parts.size || [...parts].length ? "#" + parts.toString() : location.pathname + location.search;
+    const any = [...parts].length > 0;
+    if (!any && !location.hash.includes("=")) return; // a link to a section stays
+    const link = any ? "#" + parts.toString() : location.pathname + location.search;
     try { history.replaceState(null, "", link); } catch (error) { /* some viewers forbid it: links are a convenience */ }
   }
 
   function recall() {
     const hash = location.hash.slice(1);
     if (!hash.includes("=")) return;
+    for (const name of Object.keys(state)) state[name] = "";
     for (const [name, value] of new URLSearchParams(hash)) if (name in state) state[name] = value;
   }
 
@@ -133,24 +141,71 @@
     return list;
   }
 
+  function needle(cell) {
+    const [, before, hidden, after, , matches] = data.pairs[get(cell, "pair")];
+    if (hidden === undefined) return [];
+    const text = make("pre", null, { class: "needle" });
+    text.append("…" + before, make("mark", hidden), after + "…");
+    const warning = matches ? [] : [make("p", "The prompt built now is not the one that was sent: text, tokenizer or niah have changed.", { class: "band" })];
+    return [make("h3", "Needle in its surroundings"), text, ...warning];
+  }
+
+  // the model's words behind the start of the reply that it was given
+  function answer(cell) {
+    const lead = get(cell, "answer_prefix") ? data.pairs[get(cell, "pair")][4] : "";
+    if (!get(cell, "answer") && get(cell, "outcome") !== "answered") return [];
+    const text = make("pre");
+    if (lead) text.append(make("span", lead, { class: "muted" }));
+    text.append(make("strong", get(cell, "answer")));
+    return [make("h3", lead ? "Answer (its start was given)" : "Answer"), text];
+  }
+
+  let byPair = null;
+  function siblings(cell) {
+    if (byPair === null) {
+      byPair = new Map();
+      for (const other of data.cells) {
+        const pair = get(other, "pair");
+        if (byPair.has(pair)) byPair.get(pair).push(other); else byPair.set(pair, [other]);
+      }
+    }
+    const others = byPair.get(get(cell, "pair")).filter((other) => other !== cell);
+    if (others.length === 0) return [];
+    const list = make("ul", null, { class: "siblings" });
+    for (const other of others) {
+      const where = data.runs.length > 1 ? " in " + data.runs[get(other, "run")] : "";
+      const button = make("button", get(other, "kv") + where, { type: "button" });
+      button.addEventListener("click", () => open(other));
+      const item = make("li");
+      item.append(button, " ", make("span", verdict(other), { class: "badge " + (TONES[verdict(other)] || "plain") }), " ", make("span", (get(other, "answer") || get(other, "error")).slice(0, 60), { class: "muted" }));
+      list.append(item);
+    }
+    return [make("h3", "The same needle under other settings"), list];
+  }
+
   function open(cell) {
     const run = data.runs[get(cell, "run")];
+    const money = get(cell, "cost_usd");
     byId("drawer-title").textContent = get(cell, "kv") + " · " + count(get(cell, "length")) + " tokens · depth " + percent(get(cell, "depth"));
+    const badge = make("p");
+    badge.append(make("span", verdict(cell), { class: "badge " + (TONES[verdict(cell)] || "plain") }), " " + get(cell, "why"));
     byId("drawer-body").replaceChildren(
-      facts([["verdict", verdict(cell)], ["why", get(cell, "why") || "–"]]),
-      ...block("Question", get(cell, "question")),
-      ...block("Expected", get(cell, "expected").join("\n")),
-      ...block("Answer", get(cell, "answer")),
-      ...block("Reasoning", get(cell, "reasoning")),
+      badge,
       ...block("Error", get(cell, "error")),
+      ...needle(cell),
+      ...block("Question", data.pairs[get(cell, "pair")][0]),
+      ...block("Expected", get(cell, "expected").join("\n")),
+      ...answer(cell),
+      ...block("Reasoning", get(cell, "reasoning")),
+      ...siblings(cell),
       make("h3", "Cell"),
       facts([
         ["cell", get(cell, "cell_id")], ["task, haystack", get(cell, "task") + ", " + get(cell, "haystack")],
         ["trial, attempt", get(cell, "trial") + ", " + get(cell, "attempt")],
         ["depth asked, built", percent(get(cell, "depth")) + ", " + percent(get(cell, "depth_real"))],
         ["scored by", get(cell, "scorer") || "–"],
-        ["log-probability", get(cell, "logprob") === null ? "–" : get(cell, "logprob").toFixed(4)],
-        ["stop", get(cell, "stop") || "–"], ["answer started for it", get(cell, "answer_prefix") ? "yes" : "no"],
+        ["log-probability", fraction(get(cell, "logprob"))],
+        ["stop", get(cell, "stop") || "–"],
       ]),
       make("h3", "Tokens"),
       facts([
@@ -165,9 +220,9 @@
         ["formula", count(get(cell, "formula_bytes"))], ["16-bit reference", count(get(cell, "reference_bytes"))],
         ["source", get(cell, "source").replace(/_/g, " ")],
       ]),
-      make("h3", "Time"),
-      facts([["prefill (share)", seconds(get(cell, "prefill_s"))], ["first token", seconds(get(cell, "first_token_s"))], ["total", seconds(get(cell, "total_s"))]]),
-      ...block("See the prompt", "niah cell " + run + " " + get(cell, "cell_id") + " --prompt"),
+      make("h3", "Time and cost"),
+      facts([["prefill (share)", seconds(get(cell, "prefill_s"))], ["first token", seconds(get(cell, "first_token_s"))], ["total", seconds(get(cell, "total_s"))], ["US dollars", money === null ? "not known" : money.toPrecision(3)]]),
+      ...block("See the whole prompt", "niah cell " + run + " " + get(cell, "cell_id") + " --prompt"),
     );
     state.cell = get(cell, "run") + ":" + get(cell, "cell_id");
     const place = shown.indexOf(cell);
@@ -218,21 +273,74 @@
     if (cell) open(cell);
   }
 
-  document.querySelectorAll(".sq[data-run]").forEach((square) => {
-    square.addEventListener("click", () => {
-      Object.assign(state, { run: data.runs.length > 1 ? square.dataset.run : "", length: square.dataset.length, outcome: "", find: "", cell: "" });
-      state.depth = String(Number(square.dataset.depth));
-      state.kv = square.dataset.run === "" ? "" : square.dataset.kv;
-      limit = PAGE;
-      showFilters();
-      draw();
-      byId("cells").scrollIntoView();
+  // a square: the table shows its cells, and the drawer the first of them, a wrong one where there is one
+  function openSquare(svg, square) {
+    const [length, depth] = square.dataset.at.split(",");
+    const run = svg.dataset.run;
+    Object.assign(state, { run: data.runs.length > 1 ? run : "", length, depth: String(Number(depth)), outcome: "", find: "", cell: "" });
+    state.kv = run === "" ? "" : svg.dataset.kv;
+    limit = PAGE;
+    showFilters();
+    draw();
+    const first = shown.find((cell) => verdict(cell) !== "right") || shown[0];
+    if (first) open(first);
+  }
+
+  function addMap(svg) {
+    const squares = [...svg.querySelectorAll(".sq")];
+    const columns = [...new Set(squares.map((s) => Number(s.dataset.at.split(",")[0])))].sort((a, b) => a - b);
+    const lines = [...new Set(squares.map((s) => Number(s.dataset.at.split(",")[1])))].sort((a, b) => a - b);
+    const grid = new Map(squares.map((s) => {
+      const [length, depth] = s.dataset.at.split(",").map(Number);
+      return [columns.indexOf(length) + "," + lines.indexOf(depth), s];
+    }));
+    const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    squares.forEach((square, index) => {
+      square.setAttribute("tabindex", index === 0 ? "0" : "-1");
+      square.setAttribute("role", "button");
+      square.setAttribute("aria-label", square.querySelector("title").textContent);
     });
-  });
+    svg.addEventListener("click", (event) => {
+      const square = event.target.closest(".sq");
+      if (square) openSquare(svg, square);
+    });
+    svg.addEventListener("keydown", (event) => {
+      const square = event.target.closest(".sq");
+      if (!square) return;
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        openSquare(svg, square);
+        return;
+      }
+      const move = MOVES[event.key];
+      if (!move) return;
+      event.preventDefault();
+      const [length, depth] = square.dataset.at.split(",").map(Number);
+      let column = columns.indexOf(length) + move[0], line = lines.indexOf(depth) + move[1];
+      // squares that were not run are stepped over
+      while (column >= 0 && column < columns.length && line >= 0 && line < lines.length && !grid.has(column + "," + line)) {
+        column += move[0];
+        line += move[1];
+      }
+      const next = grid.get(column + "," + line);
+      if (!next) return;
+      square.setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+    });
+  }
+
+  document.querySelectorAll("svg[data-run]").forEach(addMap);
   byId("more").addEventListener("click", () => { limit += 5 * PAGE; drawBody(); });
   byId("close").addEventListener("click", () => byId("drawer").close());
   byId("drawer").addEventListener("close", () => { state.cell = ""; remember(); });
   byId("drawer").addEventListener("click", (event) => { if (event.target === byId("drawer")) byId("drawer").close(); });
+  byId("drawer").addEventListener("keydown", (event) => {
+    if (event.target.matches("input, select")) return;
+    if (event.key === "ArrowLeft" && !byId("previous").disabled) byId("previous").click();
+    if (event.key === "ArrowRight" && !byId("next").disabled) byId("next").click();
+  });
+  window.addEventListener("hashchange", () => { recall(); showFilters(); draw(); openRecalled(); });
   addFilters();
   recall();
   showFilters();

@@ -1,0 +1,201 @@
+"""Needles in their surroundings: prompts built again, checked against those that were sent, and cut around the needle.
+
+Whole prompts are never stored. What stands around each needle is built when a run ends or its report is made, and kept
+in a small file beside the rows, so that a report can be made again on a machine without the model or the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from niah.errors import CellError, ConfigError, NiahError
+from niah.store.folder import RunFolder, write_atomic
+from niah.store.read import RunRecord
+from niah.store.schema import Row
+
+if TYPE_CHECKING:
+    from niah.runner.plan import Plan
+    from niah.runner.workshop import Group
+    from niah.tokens import Tokenizer
+    from niah.types import Placement, Prompt
+
+FILE = "surroundings.json"
+SCHEMA = 1
+AROUND_TOKENS = 60
+AROUND_CHARS = 240
+# a report is to be there in seconds: so much text is built again for it at most, wrong answers first
+TOKEN_BUDGET = 4_000_000
+MOST_PAIRS = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """One needle where it was hidden, shared by all settings that were asked for it.
+
+    Attributes:
+        before, after: up to 240 characters of the text around the needle.
+        lead: the start of the reply that the model was given; empty when it had to start itself.
+        matches: whether the prompt built now has the hash of the one that was sent.
+    """
+
+    before: str
+    needle: str
+    after: str
+    question: str
+    lead: str
+    matches: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Surroundings by ``pair_id``; ``note`` says in a sentence what is missing and why."""
+
+    pairs: Mapping[str, Surrounding]
+    note: str = ""
+
+
+def plan_again(manifest: Mapping[str, Any], where: Path) -> Plan:
+    """The plan of a run, made again from its manifest.
+
+    Raises:
+        ConfigError: the manifest does not say what was asked, or the haystack came from standard input.
+        NiahError: the model's tokenizer or the text is not there any more.
+    """
+    from niah.config import build_config
+    from niah.registry import add_file
+    from niah.runner.plan import make_plan
+
+    asked = manifest.get("asked")
+    if not isinstance(asked, Mapping) or "config" not in asked:
+        raise ConfigError(f"the run.json of {str(where)!r} does not say what was asked; it cannot be rebuilt.")
+    config = build_config(asked["config"])
+    if config.haystack.argument == "-":
+        raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
+    for path in config.plugins:
+        add_file(Path(path))
+    return make_plan(config)
+
+
+def needle_place(prompt: Prompt) -> Placement:
+    """Where the needle lies that the prompt asks for: one with the answer in it, nearest to the asked depth.
+
+    Raises:
+        ConfigError: the prompt holds no needle.
+    """
+    values = {needle.key: needle.value for needle in prompt.case.needles}
+
+    def rank(place: Placement) -> tuple[bool, bool, float]:
+        holds = values.get(place.key) in prompt.case.expected
+        return (not holds, not place.asked, abs(place.depth - prompt.case.depth))
+
+    if not prompt.placements:
+        raise ConfigError("this prompt holds no needle.")
+    return min(prompt.placements, key=rank)
+
+
+def cut_out(prompt: Prompt, tokenizer: Tokenizer, matches: bool) -> Surrounding:
+    """The needle of a prompt with the text around it."""
+    place = needle_place(prompt)
+    end = place.token_offset + place.token_count
+    before = prompt.context[max(0, place.token_offset - AROUND_TOKENS) : place.token_offset]
+    after = prompt.context[end : end + AROUND_TOKENS]
+    return Surrounding(
+        before=tokenizer.decode(list(before))[-AROUND_CHARS:],
+        needle=tokenizer.decode(list(prompt.context[place.token_offset : end])),
+        after=tokenizer.decode(list(after))[:AROUND_CHARS],
+        question=prompt.case.question,
+        lead=prompt.case.answer_prefix.strip(),
+        matches=matches,
+    )
+
+
+def surroundings_of(record: RunRecord) -> Surroundings:
+    """What stands beside the rows, or else is built again; what cannot be built is told in the note."""
+    found = read_surroundings(record.path)
+    if found is not None:
+        return found
+    config = record.manifest.get("asked")
+    if isinstance(config, Mapping) and _plugins(config):
+        return Surroundings({}, "this run used plugin files, which a report does not load")
+    if not record.rows:
+        return Surroundings({})
+    try:
+        return build_surroundings(record.rows, plan_again(record.manifest, record.path))
+    except NiahError as err:
+        return Surroundings({}, str(err).rstrip("."))
+
+
+def _plugins(asked: Mapping[str, Any]) -> bool:
+    config = asked.get("config")
+    return isinstance(config, Mapping) and bool(config.get("plugins"))
+
+
+def build_surroundings(rows: Iterable[Row], plan: Plan, token_budget: int = TOKEN_BUDGET) -> Surroundings:
+    """Build asked prompts again, contexts with wrong answers first, as far as the budget of tokens goes."""
+    sent: dict[str, Row] = {}
+    wrong: set[str] = set()
+    for row in rows:
+        sent.setdefault(row.pair_id, row)
+        if row.correct is False:
+            wrong.add(row.pair_id)
+    owed = []
+    for group in plan.groups:
+        ids = [plan.ids(plan.kvs[0], group, case).pair for case in plan.workshop.cases(group)]
+        asked = [pair for pair in ids if pair in sent]
+        if asked:
+            owed.append((not wrong.isdisjoint(asked), group, ids))
+    owed.sort(key=lambda item: not item[0])
+    pairs: dict[str, Surrounding] = {}
+    spent = left_out = 0
+    for _, group, ids in owed:
+        spent += group.length
+        if spent > token_budget or len(pairs) >= MOST_PAIRS:
+            left_out += sum(pair in sent for pair in ids)
+            continue
+        pairs |= _group_surroundings(plan, group, ids, sent)
+    note = f"left out for {left_out:,} cells of this large run, those with wrong answers last" if left_out else ""
+    return Surroundings(pairs, note)
+
+
+def _group_surroundings(plan: Plan, group: Group, ids: list[str], sent: Mapping[str, Row]) -> dict[str, Surrounding]:
+    try:
+        prompts = plan.workshop.prompts(group)
+    except (CellError, ConfigError):
+        return {}  # its rows have failed for the same reason, and say so
+    return {
+        pair: cut_out(prompt, plan.info.tokenizer, sent[pair].prompt_sha256 in ("", prompt.sha256))
+        for pair, prompt in zip(ids, prompts, strict=True)
+        if pair in sent
+    }
+
+
+def write_surroundings(path: Path, found: Surroundings) -> None:
+    """Keep surroundings beside the rows of the run folder ``path``.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    data = {"schema": SCHEMA, "note": found.note, "pairs": {pair: asdict(item) for pair, item in found.pairs.items()}}
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    write_atomic(RunFolder(path).file(FILE), text.encode())
+
+
+def read_surroundings(path: Path) -> Surroundings | None:
+    """What stands beside the rows; None when there is nothing, or nothing that this version reads."""
+    try:
+        data = json.loads((path / FILE).read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            return None
+        pairs = {str(pair): _read(item) for pair, item in data["pairs"].items()}
+        return Surroundings(pairs, str(data["note"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # derived from the rows: whatever is wrong with it, it can be built again
+
+
+def _read(item: Mapping[str, Any]) -> Surrounding:
+    texts = {name: str(item[name]) for name in ("before", "needle", "after", "question", "lead")}
+    return Surrounding(**texts, matches=item["matches"] is True)
