@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from niah import __version__
-from niah.cli import cell, compare, doctor, listing, memory, plan, report, run, schema, show
+from niah.cli import cell, compare, doctor, listing, memory, plan, report, run, schema, show, view
 from niah.errors import NiahError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("show")(show.show)
 app.command("cell")(cell.cell)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("view")(view.view)
 app.command("memory")(memory.memory)
 app.command("list")(listing.list_)
 app.command("doctor")(doctor.doctor)

@@ -154,7 +154,7 @@ def _with_methods(kv: list[str], flags: Mapping[str, Any]) -> list[str]:
 
 
 _VARIABLES = ("BACKEND", "MODEL", "KV", "KV_DTYPE", "TASK", "HAYSTACK", "LENGTHS", "DEPTHS", "TRIALS", "SEED")
-_OTHER_VARIABLES = ("REUSE", "OUT", "CACHE")
+_OTHER_VARIABLES = ("REUSE", "OUT", "CACHE", "VIEW_TOKEN")
 
 
 def _warn_unknown_variables() -> None:

@@ -95,8 +95,8 @@ def memory_chart(found: Sequence[tuple[str, Sequence[MemoryPoint]]]) -> Chart | 
     ticks = [Label(px(y(2.0**power)), human_bytes(2.0**power)) for power in range(low, high + 1, step)]
     series = [item for item in series if item.line or item.marks]
     note = (
-        "Filled points are measured, hollow ones really held, lines are the formula. The naive formula counts a KV head "
-        "for every attention head."
+        "Filled points are measured, hollow ones really held, lines are the formula. The naive formula counts a KV "
+        "head for every attention head."
     )
     return _over_lengths("KV memory against length", note, "KV cache", lengths, ticks, series, table)
 
