@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -47,9 +48,7 @@ def view(
         typer.echo(json.dumps({"view": url}) if as_json else url)
         typer.echo(f"showing {results}; Ctrl-C ends it", err=True)
 
-    try:
+    # the server ends what is open on Ctrl-C, then hands the signal on
+    with bound.listener, suppress(KeyboardInterrupt):
         serve(results, bound, colors, ready)
-    except KeyboardInterrupt:
-        typer.echo("niah view has ended", err=True)
-    finally:
-        bound.listener.close()
+    typer.echo("niah view has ended", err=True)

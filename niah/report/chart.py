@@ -13,8 +13,8 @@ from niah.report.svg import Label
 Scale = Callable[[float], float]
 Point = tuple[float, float]
 
-LEFT, TOP, RIGHT, BOTTOM = 64, 8, 14, 44
-PLOT_WIDTH, PLOT_HEIGHT = 482, 262
+LEFT, TOP, RIGHT, BOTTOM = 76, 8, 14, 44
+PLOT_WIDTH, PLOT_HEIGHT = 470, 262
 INSET = 24
 SHAPES = ("circle", "square", "diamond", "triangle")
 _CORNERS = {

@@ -177,6 +177,8 @@ def _decade_ticks(low: float, high: float) -> list[float]:
         ticks = [part * 10.0**power for power in range(first, last + 1) for part in parts]
         above = next((i for i, tick in enumerate(ticks) if tick >= high), len(ticks) - 1)
         below = max((i for i, tick in enumerate(ticks) if tick <= low), default=0)
+        if below == above:  # one value only: a scale needs two ends
+            below, above = max(0, below - 1), min(above + 1, len(ticks) - 1)
         ticks = ticks[below : above + 1]
         if len(ticks) <= 7:
             break

@@ -45,7 +45,8 @@
         const cell = make("td");
         if (square) {
           const [right, answered, lost] = square;
-          cell.textContent = (answered ? Math.round((100 * right) / answered) : "") + (lost ? " F" : "");
+          cell.textContent = answered ? Math.round((100 * right) / answered) : "";
+          if (lost) cell.className = answered ? "lost part" : "lost";
           cell.title = right + " of " + answered + " right" + (lost ? ", " + lost + " without an answer" : "");
           if (answered) {
             const rgb = color(right / answered);
