@@ -41,6 +41,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/build.py
 	$(BIN)/python bench/naive.py
 	$(BIN)/python bench/floor.py
+	$(BIN)/python bench/report.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; sys.exit('niah needs Python 3.11 or newer; set PYTHON=python3.11') if sys.version_info < (3, 11) else 0"

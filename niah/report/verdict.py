@@ -140,13 +140,14 @@ def verdict_lines(comparisons: Sequence[Comparison]) -> list[VerdictLine]:
 def reach_lines(record: RunRecord) -> list[ReachLine]:
     """Effective length and the shape over depth, one line a setting that was answered and is not broken."""
     lines = []
-    base = [row for row in record.rows if row.kv == record.reference]
+    reference = record.reference
+    base = [row for row in record.rows if row.kv == reference]
     for kv in record.kvs():
         rows = [row for row in record.rows if row.kv == kv]
         if record.broken(kv) or not any(row.outcome == "answered" for row in rows):
             continue
         reach, shape = effective_length(rows), ushape(rows)
-        change = ushape_change(join_rows(base, rows)).index if base and kv != record.reference else None
+        change = ushape_change(join_rows(base, rows)).index if base and kv != reference else None
         length, why = _reach_words(reach)
         shapes = (_contrast(part) for part in (shape.index, shape.primacy, shape.recency, change))
         lines.append(ReachLine(kv, length, why, *shapes))
