@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from niah.report.drawing import draw_mesh, grid_axes, pale, save_figure, square, stamp, write_number
 from niah.report.heatmap import BROKEN_LABEL
 from niah.report.palette import DIFFERENCE_LIMIT, WORSE_TO_BETTER, difference_color
-from niah.stats.compare import ALPHA, cell_differences
+from niah.stats.compare import cell_differences
 from niah.stats.intervals import Interval
 from niah.stats.pairs import join_rows
+from niah.stats.power import ALPHA
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 

@@ -33,6 +33,7 @@ class AcrossView:
     name: str
     headline: str
     verdicts: list[VerdictLine]
+    notes: list[str]
     maps: list[Map]
 
 
@@ -132,13 +133,14 @@ def _across(records: Sequence[RunRecord]) -> list[AcrossView]:
     base = records[0]
     views = []
     for record in records[1:]:
-        comparisons = run_comparisons(base, record)
+        comparisons, notes = run_comparisons(base, record)
         maps = []
-        for kv in (comparison.new for comparison in comparisons):
+        for kv in (kv for kv in record.kvs() if kv in base.kvs()):
             broken = record.broken(kv) or base.broken(kv)
             difference = build_difference(record.rows, base.rows, kv, kv, broken=broken)
-            named = replace(difference, kv=f"{kv} in {record.path.name}", reference=base.path.name)
-            maps.append(difference_picture(named))
-        said = headline(comparisons, base.path.name) or f"No cell was answered in both {base.path.name} and this run."
-        views.append(AcrossView(record.path.name, said, verdict_lines(comparisons), maps))
+            if difference.cells:
+                named = replace(difference, kv=f"{kv} in {record.path.name}", reference=base.path.name)
+                maps.append(difference_picture(named))
+        said = headline(comparisons, base.path.name) or f"Nothing can be compared with {base.path.name}."
+        views.append(AcrossView(record.path.name, said, verdict_lines(comparisons), notes, maps))
     return views

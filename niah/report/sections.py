@@ -15,6 +15,7 @@ from niah.report.difference import record_differences
 from niah.report.heatmap import record_grid
 from niah.report.logprob import logprob_change_map, logprob_map
 from niah.report.monitor import monitor_charts
+from niah.report.paging import paging_waste
 from niah.report.palette import Palette
 from niah.report.summary import (
     FailureKind,
@@ -115,6 +116,7 @@ class RunView:
     logprob_changes: list[Map]
     over_length: list[Chart]
     memory: Chart | None
+    paging: list[str]
     times: list[Chart]
     monitors: list[Chart]
     failures: list[FailureLine]
@@ -157,6 +159,7 @@ def run_view(record: RunRecord, palette: Palette) -> RunView:
         logprob_changes=[drawn for difference in differences if (drawn := logprob_change_map(difference))],
         over_length=[found for found in (score_chart(grids), tradeoff_chart(settings)) if found],
         memory=memory_chart(points),
+        paging=[waste.sentence() for waste in paging_waste(record)],
         times=[*time_charts(record), *filter(None, [cost_chart(record)])],
         monitors=monitor_charts(record),
         failures=[FailureLine(failure, failure.cells / most) for failure in failures],
@@ -171,10 +174,14 @@ def _headline(record: RunRecord, settings: Sequence[SettingSummary], comparisons
     """The verdict in a sentence; without anything to compare, why there is none."""
     if not record.rows:
         return "No cell has been run yet, so there is nothing to say."
-    said = headline(comparisons, record.reference or "")
+    paired = {comparison.new for comparison in comparisons}
+    apart = [kv for kv in record.kvs() if comparisons and kv != record.reference and kv not in paired]
+    said = headline(comparisons, record.reference or "", apart)
     if said:
         return said
     if record.reference is not None:
+        if len(settings) > 1:
+            return f"No cell was answered under both {record.reference} and another setting, so nothing is compared."
         return f"Only {record.reference}, the reference, was run: there is nothing to compare it with."
     if len(settings) == 1:
         return f"Only {settings[0].kv} was run, so nothing is compared."
@@ -214,7 +221,7 @@ def _facts(record: RunRecord) -> list[tuple[str, str]]:
         ("status", str(manifest.get("status") or "")),
         ("niah", str(manifest.get("niah") or "")),
     ]
-    for key in ("asked", "model", "haystack", "tokenizer", "hardware", "versions"):
+    for key in ("asked", "adaptive", "difficulty", "model", "haystack", "tokenizer", "hardware", "versions"):
         facts += [(f"{key} · {name}", _text(value)) for name, value in _section(manifest, key).items()]
     return [(name, value) for name, value in facts if value]
 

@@ -30,6 +30,8 @@ AROUND_CHARS = 240
 # a report is to be there in seconds: so much text is built again for it at most, wrong answers first
 TOKEN_BUDGET = 4_000_000
 MOST_PAIRS = 3_000
+# text of a run that a report made later tokenises anew, at some hundred thousand tokens a second
+REBUILD_TOKENS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def plan_again(manifest: Mapping[str, Any], where: Path) -> Plan:
     from niah.runner.plan import make_plan
 
     asked = manifest.get("asked")
-    if not isinstance(asked, Mapping) or "config" not in asked:
+    if not isinstance(asked, Mapping) or not isinstance(asked.get("config"), Mapping):
         raise ConfigError(f"the run.json of {str(where)!r} does not say what was asked; it cannot be rebuilt.")
     config = build_config(asked["config"])
     if config.haystack.argument == "-":
@@ -123,6 +125,10 @@ def surroundings_of(record: RunRecord) -> Surroundings:
         return Surroundings({}, "this run used plugin files, which a report does not load")
     if not record.rows:
         return Surroundings({})
+    text_tokens = len({row.trial for row in record.rows}) * max(row.length for row in record.rows)
+    if text_tokens > REBUILD_TOKENS:
+        size = f"{text_tokens / 1e6:.1f} million tokens"
+        return Surroundings({}, f"this run has {size} of text, which a report does not build again")
     try:
         return build_surroundings(record.rows, plan_again(record.manifest, record.path))
     except NiahError as err:
@@ -138,12 +144,14 @@ def build_surroundings(rows: Iterable[Row], plan: Plan, token_budget: int = TOKE
     """Build asked prompts again, contexts with wrong answers first, as far as the budget of tokens goes."""
     sent: dict[str, Row] = {}
     wrong: set[str] = set()
+    contexts: set[tuple[int, int]] = set()
     for row in rows:
+        contexts.add((row.length, row.trial))
         sent.setdefault(row.pair_id, row)
         if row.correct is False:
             wrong.add(row.pair_id)
     owed = []
-    for group in plan.groups:
+    for group in (group for group in plan.groups if (group.length, group.trial) in contexts):
         ids = [plan.ids(plan.kvs[0], group, case).pair for case in plan.workshop.cases(group)]
         asked = [pair for pair in ids if pair in sent]
         if asked:

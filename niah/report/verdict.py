@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from niah.errors import ConfigError
+from niah.report.comparison import Compared, compare_records
+from niah.report.comparison_text import p_text
 from niah.report.difference import points
 from niah.report.logprob import signed
-from niah.stats.compare import Comparison, compare_rows
+from niah.stats.compare import Comparison
 from niah.stats.effective import EffectiveLength, effective_length
-from niah.stats.holm import holm
 from niah.stats.intervals import Interval
 from niah.stats.pairs import join_rows
 from niah.stats.ushape import Contrast, ushape, ushape_change
@@ -48,40 +50,36 @@ class ReachLine:
 
 
 def setting_comparisons(record: RunRecord) -> list[Comparison]:
-    """Every other setting of a run against its reference, corrected by Holm; none without a reference."""
-    reference = record.reference
-    if reference is None:
+    """Every other setting of a run against its reference, as ``niah compare`` judges it; none without a reference."""
+    if record.reference is None:
         return []
-    broken = [kv for kv in record.kvs() if record.broken(kv)]
-    base = [row for row in record.rows if row.kv == reference]
-    found = [
-        compare_rows(base, [row for row in record.rows if row.kv == kv], base=reference, new=kv, broken=broken)
-        for kv in record.kvs()
-        if kv != reference
-    ]
-    return corrected(found)
+    try:
+        return list(compare_records([record]).comparisons)
+    except ConfigError:
+        return []  # the reference alone, or nothing answered under both
 
 
-def run_comparisons(base: RunRecord, record: RunRecord) -> list[Comparison]:
-    """A later run against the first one, for every setting that both have and that has pairs."""
-    found = []
-    for kv in record.kvs():
-        broken = [name for name, run in (("base", base), (kv, record)) if run.broken(kv)]
-        old, new = ([row for row in run.rows if row.kv == kv] for run in (base, record))
-        comparison = compare_rows(old, new, base="base", new=kv, broken=broken)
-        if comparison.pairs:
-            found.append(replace(comparison, base=base.path.name))
-    return corrected(found)
+def run_comparisons(base: RunRecord, record: RunRecord) -> tuple[list[Comparison], list[str]]:
+    """A later run against the first one, setting by setting, and notes on what could not be compared and why."""
+    try:
+        found = compare_records([base, record])
+    except ConfigError as err:
+        return [], [str(err)]
+    # the page says once which run is meant
+    named = [replace(item.total, new=_across_name(item)) for item in found.items]
+    return named, [f"{note}." for note in found.notes]
 
 
-def corrected(found: Sequence[Comparison]) -> list[Comparison]:
-    """The same with their p-values corrected over all of them."""
-    adjusted = holm([comparison.p for comparison in found])
-    return [replace(comparison, p_holm=p) for comparison, p in zip(found, adjusted, strict=True)]
+def _across_name(item: Compared) -> str:
+    return item.new.kv if item.new.kv == item.base.kv else f"{item.new.kv} against {item.base.kv}"
 
 
-def headline(comparisons: Sequence[Comparison], against: str) -> str:
-    """All verdicts in one sentence; empty when nothing was compared."""
+def headline(comparisons: Sequence[Comparison], against: str, apart: Sequence[str] = ()) -> str:
+    """All verdicts in one sentence; empty when nothing was compared.
+
+    Args:
+        apart: settings without a pair.
+    """
     judged = [c for c in comparisons if c.pairs and not c.broken and c.verdict != "too few to say"]
     parts = [f"{c.new} is {_judged(c)}" for c in judged]
     open_ones = [c for c in comparisons if c.pairs and not c.broken and c.verdict == "too few to say"]
@@ -93,7 +91,6 @@ def headline(comparisons: Sequence[Comparison], against: str) -> str:
     broken = [c.new for c in comparisons if c.broken]
     if broken:
         parts.append(f"{listed(broken)} {'is' if len(broken) == 1 else 'are'} broken and not judged")
-    apart = [c.new for c in comparisons if not c.pairs and not c.broken]
     if apart:
         parts.append(f"{listed(apart)} {'has' if len(apart) == 1 else 'have'} no pair with it")
     if not parts:
@@ -123,13 +120,13 @@ def verdict_lines(comparisons: Sequence[Comparison]) -> list[VerdictLine]:
     return [
         VerdictLine(
             name=c.new,
-            verdict="broken" if c.broken else "no pairs" if not c.pairs else c.verdict,
+            verdict="broken" if c.broken else c.verdict,
             tone="bad" if c.broken else _TONES[c.verdict],
             change="–" if c.delta is None else f"{_points(c.delta)} pt",
             interval=_points_interval(c.ci),
             pairs=f"{c.pairs:,} in {c.contexts:,} texts",
             moved=f"{c.lost:,} lost, {c.gained:,} gained",
-            p="–" if c.p_holm is None or not c.pairs else "<0.001" if c.p_holm < 0.001 else f"{c.p_holm:.3f}",
+            p=p_text(c.p_holm),
             logprob=_nats(c.logprob_delta, c.logprob_ci),
             caveats=c.caveats,
         )

@@ -71,7 +71,7 @@ EARLY, LATE, LIVE = "2026-11-28-early-0000000001", "2026-11-29-late-0000000002",
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An early run, a later one that lost answers, and one with a broken manifest; a running one comes with its test."""
+    """An early run, a later one that lost answers, one with a broken manifest; a running one comes with its test."""
     folder = tmp_path_factory.mktemp("results")
     rows = make_rows(6)
     worse = [

@@ -1,0 +1,177 @@
+"""The report's own curves: what is drawn, as numbers."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from niah.report.chart import across_lengths, down, steps
+from niah.report.curves import cost_chart, spread_chart, time_charts
+from niah.report.difference import build_difference
+from niah.report.heatmap import build_grid
+from niah.report.logprob import logprob_change_map, logprob_map
+from niah.report.monitor import monitor_charts
+from niah.report.summary import summaries
+from niah.report.svg import difference_picture
+from niah.report.tradeoff import tradeoff_chart
+from niah.store.metrics import write_metrics
+from niah.store.read import RunRecord
+from niah.store.schema import Row
+from niah.types import Timing
+
+
+def places(line):
+    return [tuple(map(float, point.split(","))) for point in line.split()]
+
+
+def test_steps_are_round_and_cover_the_range():
+    assert steps(0.0, 1.0, 5) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert steps(0.0, 37.0) == [0.0, 10.0, 20.0, 30.0, 40.0]
+    for high in (0.013, 1, 99, 12_345):
+        assert steps(0.0, high)[-1] >= high
+
+
+def test_scales():
+    x = across_lengths([512, 1024, 2048])
+    assert x(1024) - x(512) == pytest.approx(x(2048) - x(1024))
+    assert across_lengths([512])(512) > 0
+    assert down(0, 1)(1) < down(0, 1)(0)
+
+
+def test_time_is_the_median_with_the_middle_of_the_rest(cell):
+    rows = tuple(
+        cell(length=length, trial=n, cell_id=f"{length}-{n}", timing=Timing(0.1, 5.0, seconds))
+        for length in (512, 1024)
+        for n, seconds in enumerate((1.0, 2.0, 3.0, 4.0, 100.0))
+    )
+    record = RunRecord(Path("x"), {}, rows)
+    per_cell, first = time_charts(record)
+    assert per_cell.table[0][1] == "3 seconds (1.4–61.6)"
+    assert first.table[0][2] == "5 seconds (5–5)"
+    assert len(first.y_ticks) >= 2
+    (series,) = per_cell.series
+    assert len(places(series.line)) == 2
+    assert len(places(series.band)) == 4
+    assert time_charts(RunRecord(Path("x"), {}, (cell(timing=Timing()),))) == []
+
+
+def test_cost_is_drawn_when_rows_know_it(cell):
+    @dataclass(frozen=True, kw_only=True)
+    class Priced(Row):
+        cost_usd: float | None = None
+
+    def priced(cost, **changes):
+        base = cell(**changes)
+        return Priced(**{name: getattr(base, name) for name in Row.__slots__}, cost_usd=cost)
+
+    record = RunRecord(Path("x"), {}, (cell(),))
+    assert cost_chart(record) is None
+    rows = (priced(0.002, cell_id="a"), priced(0.004, cell_id="b"), priced(None, cell_id="c", length=4096))
+    chart = cost_chart(replace(record, rows=rows))
+    assert chart.table == [["int8", "0.003 US dollars (0.0022–0.0038)"]]
+    assert chart.y_title == "US dollars"
+
+
+def test_only_answered_rows_count(cell):
+    rows = (cell(timing=Timing(0, 0, 2.0)), cell(trial=1, cell_id="f", lost="failed", timing=Timing(0, 0, 99.0)))
+    chart = spread_chart(RunRecord(Path("x"), {}, rows), "t", "n", "s", lambda row: row.timing.total_s)
+    assert chart.table == [["int8", "2 s (2–2)"]]
+
+
+def test_the_edge_joins_what_nothing_smaller_beats(record):
+    chart = tradeoff_chart(summaries(record))
+    beaten = {line[0]: line[-1] for line in chart.table}
+    assert beaten == {"bf16": "no", "int8": "no", "streaming(sinks=4,window=1024)": "no", "kivi2": "broken"}
+    edge, *settings = chart.series
+    assert len(places(edge.line)) == 3
+    assert [s.marks[0].hollow for s in settings] == [False, False, False, True]
+    assert all(s.marks[0].whisker for s in settings)
+    heights = [s.marks[0].name_y for s in settings]
+    assert len(set(heights)) == 4
+    assert tradeoff_chart([replace(s, kv_bytes_per_token=None) for s in summaries(record)]) is None
+
+
+def test_logprob_maps_share_fixed_scales(cell):
+    rows = [
+        cell(kv=kv, depth=depth, pair_id=f"p{depth}", cell_id=f"{kv}{depth}", logprob=logprob)
+        for kv, depth, logprob in (("bf16", 0.0, 0.0), ("bf16", 1.0, -5.0), ("int8", 0.0, -2.0), ("int8", 1.0, None))
+    ]
+    sure, lost = logprob_map(build_grid(rows, "bf16"), "cividis").squares
+    assert (sure.fill, sure.text) == ("#fee838", "0")
+    assert (lost.fill, lost.text) == ("#00224e", "−5.0")
+    (changed,) = logprob_change_map(build_difference(rows, rows, "int8", "bf16")).squares
+    assert (changed.text, changed.fill) == ("−2.0", "#b25706")
+    assert "7.39 times less likely" in changed.tooltip
+    assert logprob_map(build_grid([cell(logprob=None)], "int8"), "cividis") is None
+
+
+def test_squares_that_may_be_chance_are_pale(cell):
+    def rows(trials):
+        return [
+            cell(kv == "bf16", kv=kv, depth=depth, trial=n, pair_id=f"{depth}-{n}", cell_id=f"{kv}-{depth}-{n}")
+            for kv in ("bf16", "int8")
+            for depth, count in ((0.0, trials), (1.0, 2))
+            for n in range(count)
+        ]
+
+    many = difference_picture(build_difference(rows(12), rows(12), "int8", "bf16"))
+    assert [(square.text, square.pale) for square in many.squares] == [("−100", False), ("−100", True)]
+    assert many.table[0][1] == "−100 of 12 (beyond chance)"
+    assert "may be chance" in many.squares[1].tooltip
+
+
+def metric_lines(count, kv="bf16", **values):
+    return [
+        {"at": f"2026-11-29T00:{n // 60:02d}:{n % 60:02d}+00:00", "kv": kv, **{k: f(n) for k, f in values.items()}}
+        for n in range(count)
+    ]
+
+
+def write_lines(path, lines):
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_sampled_metrics_over_time(tmp_path):
+    lines = metric_lines(
+        600,
+        kv_cache_usage_perc=lambda n: 0.9 if n == 333 else 0.2,
+        prefix_cache_hits=lambda n: 5_000 + n,
+        num_requests_waiting=lambda n: 0,
+        odd_reading=lambda n: n % 7,
+    )
+    write_lines(tmp_path, lines)
+    charts = monitor_charts(RunRecord(tmp_path, {}, ()))
+    assert [chart.title for chart in charts] == ["KV pool in use", "Tokens taken from the prefix cache", "odd reading"]
+    usage, cached, _ = charts
+    assert usage.table == [["bf16", "600", "20.12 %", "90 %"]]
+    points = places(usage.series[0].line)
+    assert len(points) <= 240
+    assert min(y for _, y in points) < 40, "the one peak stays when points are thinned"
+    assert cached.table[0][-1] == "599"
+
+
+def test_metrics_of_a_folder_that_kept_the_parquet_only(tmp_path):
+    write_lines(tmp_path, metric_lines(5, num_requests_running=lambda n: n))
+    write_metrics(tmp_path)
+    (tmp_path / "metrics.jsonl").unlink()
+    (chart,) = monitor_charts(RunRecord(tmp_path, {}, ()))
+    assert chart.title == "Requests running"
+    assert chart.table == [["bf16", "5", "2", "4"]]
+
+
+def test_a_night_between_two_readings_is_not_drawn(tmp_path):
+    lines = metric_lines(3, num_requests_running=lambda n: 1)
+    lines += [{**line, "at": line["at"].replace("-29T", "-30T")} for line in lines]
+    write_lines(tmp_path, lines)
+    (chart,) = monitor_charts(RunRecord(tmp_path, {}, ()))
+    assert float(re.sub(r"[^0-9.]", "", chart.x_ticks[-1].text)) <= 64
+
+
+@pytest.mark.parametrize(
+    "line", [{"kv": "x"}, {"at": "never", "kv": "x", "a": 1}, {"at": 5, "a": 1}, {"at": "x", "a": "b"}]
+)
+def test_odd_readings_do_no_harm(tmp_path, line):
+    write_lines(tmp_path, [line, line])
+    assert len(monitor_charts(RunRecord(tmp_path, {}, ()))) <= 1
