@@ -226,9 +226,9 @@ def write_outputs(record: RunRecord, plan: Plan | None = None, palette: Palette 
     except MissingDependency as err:
         notes.append(str(err))
     from niah.report.html import write_report
-    from niah.report.surroundings import build_surroundings, surroundings_of, write_surroundings
+    from niah.report.surroundings import surroundings_of, write_surroundings
 
-    around = surroundings_of(record) if plan is None else build_surroundings(record.rows, plan)
+    around = surroundings_of(record, plan)
     if around.pairs:
         write_surroundings(record.path, around)
     write_report([record], record.path / "report.html", palette, [around])

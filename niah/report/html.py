@@ -16,14 +16,12 @@ from niah.report.cells import cell_data, embedded
 from niah.report.difference import build_difference
 from niah.report.logprob import CHANGE_LIMIT, LOWEST
 from niah.report.palette import DIFFERENCE_LIMIT, WORSE_TO_BETTER, Palette, stops
-from niah.report.sections import run_view, setting_lines
+from niah.report.sections import run_view
 from niah.report.surroundings import Surroundings, surroundings_of
 from niah.report.svg import Map, difference_picture
 from niah.report.verdict import VerdictLine, headline, run_comparisons, verdict_lines
 from niah.store.folder import write_atomic
 from niah.store.read import RunRecord
-
-__all__ = ["environment", "render_report", "script_policy", "setting_lines", "template_text", "write_report"]
 
 
 @dataclass(frozen=True, slots=True)

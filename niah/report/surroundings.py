@@ -115,8 +115,17 @@ def cut_out(prompt: Prompt, tokenizer: Tokenizer, matches: bool) -> Surrounding:
     )
 
 
-def surroundings_of(record: RunRecord) -> Surroundings:
-    """What stands beside the rows, or else is built again; what cannot be built is told in the note."""
+def surroundings_of(record: RunRecord, plan: Plan | None = None) -> Surroundings:
+    """What stands beside the rows, or else is built again; what cannot be built is told in the note.
+
+    Args:
+        plan: what the run came from, at its end: everything is then built anew.
+    """
+    if plan is not None:
+        try:
+            return build_surroundings(record.rows, plan)
+        except NiahError as err:
+            return Surroundings({}, str(err).rstrip("."))
     found = read_surroundings(record.path)
     if found is not None:
         return found
@@ -177,7 +186,7 @@ def _group_surroundings(plan: Plan, group: Group, ids: list[str], sent: Mapping[
     return {
         pair: cut_out(prompt, plan.info.tokenizer, sent[pair].prompt_sha256 in ("", prompt.sha256))
         for pair, prompt in zip(ids, prompts, strict=True)
-        if pair in sent
+        if pair in sent and prompt.placements
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cache
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import anyio
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
@@ -29,7 +29,8 @@ from niah.view.follow import Follower
 from niah.view.guard import Access, Guard
 from niah.view.runs import Results, state_of
 
-EVERY_S = 0.5
+ROWS_EVERY_S = 0.5
+LIST_EVERY_S = 1.0
 _KEPT_PAGES = 8
 _NOT_KEPT = "this run has not kept them, and niah report adds them"
 _REPORT_POLICY = (
@@ -74,7 +75,7 @@ class _Pages:
         def state() -> list[dict[str, Any]]:
             return [entry.to_json() for entry in self._results.entries()]
 
-        return EventSourceResponse(_changes(state))
+        return EventSourceResponse(_changes(state, LIST_EVERY_S))
 
     async def report(self, request: Request) -> Response:
         run = self._results.find(request.path_params["name"])
@@ -97,7 +98,7 @@ class _Pages:
             follower.read()
             return follower.snapshot()
 
-        return EventSourceResponse(_changes(state, until=lambda found: found["status"] != "running"))
+        return EventSourceResponse(_changes(state, ROWS_EVERY_S, until=lambda found: found["status"] != "running"))
 
     async def compare(self, request: Request) -> Response:
         chosen = request.query_params.getlist("run")
@@ -130,7 +131,7 @@ class _Pages:
 
 
 async def _changes(
-    state: Callable[[], Any], until: Callable[[Any], bool] = lambda _: False
+    state: Callable[[], Any], every_s: float, until: Callable[[Any], bool] = lambda _: False
 ) -> AsyncIterator[ServerSentEvent]:
     """An event with the state now and after each change, and a last one named ``end`` when ``until`` says so."""
     before = None
@@ -147,7 +148,7 @@ async def _changes(
         if until(found):
             yield ServerSentEvent(json.dumps(found), event="end")
             return
-        await anyio.sleep(EVERY_S)
+        await asyncio.sleep(every_s)
 
 
 def _axes(run: RunFolder) -> tuple[list[int], list[float]]:

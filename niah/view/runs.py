@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from niah.errors import StoreError
-from niah.store.folder import MANIFEST, ROWS, RunFolder, list_runs
+from niah.store.folder import MANIFEST, ROWS, RunFolder
 
 # a row may take minutes on a slow machine; after so long without one a run is probably gone
 SILENT_AFTER_S = 600.0
+Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,9 @@ class Results:
     def runs(self) -> list[RunFolder]:
         """Run folders, newest first, without links that lead out of the results folder."""
         root = self.folder.resolve()
-        found = [run for run in list_runs(self.folder) if run.path.resolve().parent == root]
-        return [run for run in found if self.only is None or run.path.name == self.only]
+        paths = [path for path in self.folder.iterdir() if self.only is None or path.name == self.only]
+        found = [path for path in paths if (path / MANIFEST).is_file() and path.resolve().parent == root]
+        return [RunFolder(path) for path in sorted(found, key=_started, reverse=True)]
 
     def find(self, name: str) -> RunFolder:
         """The run of that name: looked up in the list, never joined to a path.
@@ -100,16 +103,22 @@ class Results:
 
 def entry_of(run: RunFolder) -> RunEntry:
     """A run's line, whatever is wrong with the run."""
+    stamp = state_of(run.path)
+    return replace(_entry(run.path, stamp), silent_s=max(0.0, time.time() - max(stamp[0], stamp[2]) / 1e9))
+
+
+@lru_cache(maxsize=1024)
+def _entry(path: Path, stamp: Stamp) -> RunEntry:
+    """What the files say; the stamp makes changed files a new entry, so that a long list is not read every second."""
     try:
-        manifest = run.manifest()
+        manifest = RunFolder(path).manifest()
     except StoreError as err:
-        return RunEntry(run.path.name, "unreadable", "", "", "", "", (), 0, 0, 0.0, str(err))
+        return RunEntry(path.name, "unreadable", "", "", "", "", (), 0, 0, 0.0, str(err))
     asked = _section(manifest, "asked")
     settings = manifest.get("settings")
     cells = _section(manifest, "plan").get("cells")
-    stamp = state_of(run.path)
     return RunEntry(
-        name=run.path.name,
+        name=path.name,
         status=str(manifest.get("status") or "unknown"),
         started_at=str(manifest.get("started_at") or ""),
         model=str(_section(manifest, "model").get("name") or ""),
@@ -117,12 +126,22 @@ def entry_of(run: RunFolder) -> RunEntry:
         task=str(asked.get("task") or ""),
         kvs=tuple(map(str, settings)) if isinstance(settings, Mapping) else (),
         cells=cells if isinstance(cells, int) else 0,
-        done=_lines(run.path / ROWS, stamp),
-        silent_s=max(0.0, time.time() - max(stamp[0], stamp[2]) / 1e9),
+        done=_lines(path / ROWS, stamp[:2]),
+        silent_s=0.0,
     )
 
 
-def state_of(path: Path) -> tuple[int, int, int]:
+def _started(path: Path) -> tuple[float, str]:
+    """Start time (seconds since 1970) for the order of the list, of the files where the manifest has none."""
+    stamp = state_of(path)
+    try:
+        moment = datetime.fromisoformat(_entry(path, stamp).started_at)
+    except ValueError:
+        return stamp[2] / 1e9, path.name
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), path.name
+
+
+def state_of(path: Path) -> Stamp:
     """What changes whenever a run writes: time (ns) and size of its rows, and time of its manifest."""
     rows, manifest = _stat(path / ROWS), _stat(path / MANIFEST)
     return (*rows, manifest[0])
@@ -137,7 +156,7 @@ def _stat(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _lines(path: Path, stamp: tuple[int, int, int]) -> int:  # noqa: ARG001 - the stamp makes a changed file a new entry
+def _lines(path: Path, stamp: tuple[int, int]) -> int:  # noqa: ARG001 - the stamp makes a changed file a new entry
     count = 0
     try:
         with path.open("rb") as file:

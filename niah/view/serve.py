@@ -37,7 +37,9 @@ class Bound:
     @property
     def url(self) -> str:
         """What to open in a browser; it holds the token where there is one."""
-        shown = f"[{self.host}]" if ":" in self.host else self.host
+        # an address that stands for all of them cannot be opened from elsewhere
+        host = socket.gethostname() if self.host in _ANY else self.host
+        shown = f"[{host}]" if ":" in host else host
         query = f"?token={self.token}" if self.token else ""
         return f"http://{shown}:{self.port}/{query}"
 
