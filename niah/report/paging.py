@@ -49,7 +49,8 @@ def paging_waste(record: RunRecord) -> list[PagingWaste]:
         if not held:
             continue
         needed, allocated = (sum(column) for column in zip(*held, strict=True))
-        reserved = record.setting(kv).get("effective", {}).get(CONTIGUOUS)
+        effective = record.setting(kv).get("effective")
+        reserved = effective.get(CONTIGUOUS) if isinstance(effective, dict) else None
         contiguous = 1 - needed / (reserved * len(held)) if isinstance(reserved, int) and reserved > 0 else None
         found.append(PagingWaste(kv, len(held), 1 - needed / allocated, contiguous))
     return found

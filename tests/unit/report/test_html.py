@@ -230,6 +230,24 @@ def test_a_run_without_rows_or_facts_has_a_page(record, manifest):
     assert "No KV bytes can be observed" in text
 
 
+@pytest.mark.parametrize("odd", [None, 3, "x", [1, 2], {"a": {"b": 1}}, -1.5])
+@pytest.mark.parametrize(
+    "name", ["settings", "reference", "asked", "plan", "questions", "model", "adaptive", "started_at", "status"]
+)
+def test_a_damaged_manifest_has_a_page(record, name, odd):
+    damaged = replace(record, rows=record.rows[:8], manifest={**record.manifest, name: odd})
+    assert "</html>" in render_report([damaged])
+
+
+@pytest.mark.parametrize("odd", [None, 3, "x", [1, 2], -1.5])
+@pytest.mark.parametrize("name", ["asked", "effective", "canary", "broken", "formula"])
+def test_a_damaged_setting_has_a_page(record, name, odd):
+    counted = replace(record.rows[0], kv_memory=replace(record.rows[0].kv_memory, source="measured_blocks"))
+    settings = {**record.manifest["settings"], "bf16": {name: odd}}
+    damaged = replace(record, rows=(counted, *record.rows[1:8]), manifest={**record.manifest, "settings": settings})
+    assert "</html>" in render_report([damaged])
+
+
 def test_a_run_of_one_cell_has_a_page(record, cell):
     for row in (cell(), cell(lost="failed"), cell(length=1)):
         Page(render_report([replace(record, rows=(row,), manifest={})]))
