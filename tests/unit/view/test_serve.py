@@ -5,7 +5,6 @@ import pytest
 from niah.errors import ConfigError
 from niah.view.serve import Bound, bind, choose_token, is_loopback
 
-
 OWN = ("127.0.0.1", "127.9.9.9", "::1", "LocalHost")
 OTHERS = ("0.0.0.0", "::", "10.0.0.1", "example")
 
