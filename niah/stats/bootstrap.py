@@ -75,6 +75,23 @@ def expanded_interval(estimates: Any, contexts: int, confidence: float = 0.95) -
     return Interval(float(low), float(high))
 
 
+def ratio_interval(sums: Floats, confidence: float = 0.95) -> Interval:
+    """t interval of total value over total count, from context sums (linearised: Cochran, Sampling Techniques, 6.4).
+
+    Args:
+        sums: ``[contexts, 2]``: values and counts; at least two contexts.
+    """
+    from scipy.special import stdtrit
+
+    contexts = len(sums)
+    total = float(sums[:, 1].sum())
+    mean = float(sums[:, 0].sum()) / total
+    residuals = sums[:, 0] - mean * sums[:, 1]
+    error = math.sqrt(contexts / (contexts - 1) * float((residuals**2).sum())) / total
+    reach = float(stdtrit(contexts - 1, (1 + confidence) / 2)) * error
+    return Interval(mean - reach, mean + reach)
+
+
 def hull(*intervals: Interval) -> Interval:
     """The smallest interval that holds all of them."""
     return Interval(min(i.low for i in intervals), max(i.high for i in intervals))

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, resampled
+from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, ratio_interval, resampled
 from niah.stats.holm import holm
 from niah.stats.intervals import Interval
 from niah.stats.paired import mcnemar_p, paired_interval
@@ -33,10 +33,11 @@ class Comparison:
         pairs: cells that both answered; ``contexts`` of them are independent texts.
         lost, gained: pairs that only the base, only the new setting got right.
         accuracy_base, accuracy_new: shares right over the pairs; None without pairs.
-        ci: 95 % interval of ``delta``: paired score interval and bootstrap over contexts, the wider one at each end.
+        ci: 95 % interval of ``delta``: paired score interval, bootstrap and t interval over contexts, the widest at each
+            end.
         p: two-sided exact McNemar test. ``p_holm``: corrected over all that was compared together.
         logprob_delta: mean change of the expected answer's log-probability (nats), over ``logprob_pairs``;
-            ``logprob_ci`` is its 95 % bootstrap interval over contexts.
+            ``logprob_ci`` is its 95 % interval over contexts.
         margin: what counts as equivalent, as a share.
         verdict: in words; see ``judge``.
         caveats: sentences that a reader of the verdict must know.
@@ -160,11 +161,13 @@ def compare_pairs(
     deltas = pairs.new.astype(float) - pairs.base.astype(float)
     ci = None
     if count:
-        ci = hull(paired_interval(pairs.lost, pairs.gained, count, confidence), *_bootstrap(deltas, pairs, confidence))
+        ci = hull(
+            paired_interval(pairs.lost, pairs.gained, count, confidence), *_over_contexts(deltas, pairs, confidence)
+        )
     p = mcnemar_p(pairs.lost, pairs.gained)
     known = ~np.isnan(pairs.logprob_deltas)
     logprobs = pairs.where(known)
-    logprob_ci = _bootstrap(logprobs.logprob_deltas, logprobs, confidence)
+    logprob_ci = _over_contexts(logprobs.logprob_deltas, logprobs, confidence)
     spoilt = any(name in (base, new) for name in broken)
     logprob_delta = float(logprobs.logprob_deltas.mean()) if len(logprobs) else None
     verdict = "too few to say" if spoilt else judge(ci, p, contexts, margin, confidence)
@@ -190,14 +193,20 @@ def compare_pairs(
     )
 
 
-def _bootstrap(values: Floats, pairs: Pairs, confidence: float) -> tuple[Interval, ...]:
-    """The bootstrap interval of the mean over contexts; none when there are fewer than two of them."""
+def _over_contexts(values: Floats, pairs: Pairs, confidence: float) -> tuple[Interval, ...]:
+    """The interval of the mean over contexts; none when there are fewer than two of them.
+
+    The wider at each end of bootstrap and t interval: where a few contexts lose much and most lose nothing, either
+    alone is too narrow on one side.
+    """
     contexts = pairs.context_count
     if contexts < 2:
         return ()
     columns = np.stack([values, np.ones_like(values)], axis=1)
-    totals = resampled(context_sums(columns, pairs.contexts, contexts))
-    return (expanded_interval(totals[:, 0] / totals[:, 1], contexts, confidence),)
+    sums = context_sums(columns, pairs.contexts, contexts)
+    totals = resampled(sums)
+    drawn = expanded_interval(totals[:, 0] / totals[:, 1], contexts, confidence)
+    return (hull(drawn, ratio_interval(sums, confidence)),)
 
 
 def _caveats(

@@ -8,9 +8,11 @@ from niah.stats.compare import MARGIN, compare_rows
 from niah.stats.intervals import wilson
 from niah.store.schema import Row
 
-# looking after 6, 12, 24, 48 and 64 trials at 95 % would raise false alarms far above 5 %; stopping early asks for 99 %
-# (after Haybittle and Peto: strict while it runs, 95 % at the end)
-STOP_CONFIDENCE = 0.99
+# looking after 6, 12, 24, 48 and 64 trials at 95 % would raise false alarms far above 5 %; stopping early asks for
+# 99.9 % (Haybittle and Peto: strict while it runs, 95 % at the end)
+STOP_CONFIDENCE = 0.999
+# equivalence raises no alarm, and would hardly ever be shown at 99.9 %
+EQUIVALENT_CONFIDENCE = 0.99
 # without anything to compare with, accuracy is known well enough when its 95 % interval is this narrow
 NARROW = 0.1
 
@@ -20,8 +22,8 @@ def undecided(
 ) -> dict[str, str]:
     """Settings that more trials would serve, each with the reason in words.
 
-    A setting is decided when it is better, worse or equivalent at 99 %, or broken; without a reference, when the
-    interval of its accuracy is at most ten points wide. The reference itself is asked as often as any other needs it.
+    A setting is decided when it is better or worse at 99.9 %, equivalent at 99 %, or broken; without a reference, when
+    the interval of its accuracy is at most ten points wide. The reference itself is asked as often as any other needs it.
 
     Args:
         rows: of all settings; of a cell that is there twice the newest answered row counts.
@@ -46,13 +48,16 @@ def undecided(
 
 
 def _straddles(base: Sequence[Row], own: Sequence[Row]) -> str:
-    seen = compare_rows(base, own, margin=MARGIN, confidence=STOP_CONFIDENCE)
-    if seen.verdict != "too few to say":
-        return ""
+    seen = compare_rows(base, own, margin=MARGIN, confidence=EQUIVALENT_CONFIDENCE)
     if seen.ci is None:
         return "no answered pair yet"
+    if seen.verdict == "equivalent" or (
+        seen.verdict != "too few to say"
+        and compare_rows(base, own, margin=MARGIN, confidence=STOP_CONFIDENCE).verdict == seen.verdict
+    ):
+        return ""
     points = f"{seen.ci.low * 100:+.1f} to {seen.ci.high * 100:+.1f} points"
-    return f"{points} at {STOP_CONFIDENCE * 100:g} % on {seen.pairs:,} pairs".replace("-", "−")
+    return f"{points} at {EQUIVALENT_CONFIDENCE * 100:g} % on {seen.pairs:,} pairs".replace("-", "−")
 
 
 def _is_wide(own: Sequence[Row]) -> str:
