@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from niah import registry
 from niah.errors import ConfigError, near
+from niah.redact import looks_like_key
 
-SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password")
+SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password", "authorization")
 DEFAULT_LENGTHS = "512,1k,2k"
 DEFAULT_DEPTHS = "5"
 # what --trials auto spends at most on a cell
@@ -131,13 +132,22 @@ def load_yaml(path: Path) -> dict[str, Any]:
     return normalise({str(k): v for k, v in data.items()})
 
 
-def _refuse_secrets(data: Mapping[Any, Any], where: str, prefix: str) -> None:
-    for key, value in data.items():
-        name = str(key)
-        if any(name.lower() == word or name.lower().endswith(f"_{word}") for word in SECRET_WORDS):
-            raise ConfigError(f"{where}: {prefix}{name} looks like a key. Keys come from the environment or .env only.")
-        if isinstance(value, dict):
-            _refuse_secrets(value, where, f"{prefix}{name}.")
+def _refuse_secrets(data: Any, where: str, prefix: str) -> None:
+    """Refuse a key by its name or by its look, however deep it lies: a config is kept, shown and shared."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            name = str(key).lower().replace("-", "_")
+            if any(name == word or name.endswith(f"_{word}") for word in SECRET_WORDS):
+                raise ConfigError(
+                    f"{where}: {prefix}{key} looks like a key. Keys come from the environment or .env only."
+                )
+            _refuse_secrets(value, where, f"{prefix}{key}.")
+    elif isinstance(data, list | tuple):
+        for position, value in enumerate(data):
+            _refuse_secrets(value, where, f"{prefix}{position}.")
+    elif isinstance(data, str) and looks_like_key(data):
+        what = prefix.removesuffix(".") or "a value"
+        raise ConfigError(f"{where}: {what} holds a key. Keys come from the environment or .env only.")
 
 
 def as_path(text: str) -> Path:
@@ -240,7 +250,7 @@ def apply_sets(data: dict[str, Any], sets: Sequence[str]) -> dict[str, Any]:
         keys = [k for k in path.strip().split(".") if k]
         if not equals or not keys:
             raise ConfigError(f"--set {item!r} must look like a.b=c, for instance --set backend.threads=2.")
-        _refuse_secrets({keys[-1]: None}, "--set", ".".join(keys[:-1]) + "." if keys[:-1] else "")
+        _refuse_secrets({keys[-1]: raw}, "--set", ".".join(keys[:-1]) + "." if keys[:-1] else "")
         if keys[0] in _NAMED and len(keys) > 1 and keys[1] not in ("name", "argument", "options"):
             keys.insert(1, "options")
         try:

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from niah.errors import ConfigError
+from niah.types import Prompt
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as RustTokenizer
@@ -46,6 +47,33 @@ class Tokenizer(Protocol):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids, special tokens included; bytes that form no character become U+FFFD."""
+        ...
+
+
+class Counter(Protocol):
+    """Counts a prompt that is sent as text, as the one who reads it does: template, instruction and all.
+
+    Attributes:
+        name: who counts, for the row; starts with ``estimate`` where the number is one.
+        is_cheap: whether every prompt may be counted, or only the longest of a context.
+        headroom: at most so many ids of our tokenizer stand for one counted token.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_cheap(self) -> bool: ...
+
+    @property
+    def headroom(self) -> float: ...
+
+    def count(self, prompt: Prompt) -> int:
+        """Tokens of the prompt.
+
+        Raises:
+            NiahError: it cannot be counted.
+        """
         ...
 
 

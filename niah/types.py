@@ -79,6 +79,9 @@ class Prompt:
         answer_budget: tokens the answer may take; ``len(context) + len(tail) + answer_budget == length``.
         sha256: of context + tail as little-endian int32.
         context_key: equal for prompts with the same context.
+        counted: tokens of the prompt as a provider or server counts it, where it is sent as text; None where the ids
+            themselves are sent.
+        counted_by: who counted; starts with ``estimate`` where it is one.
     """
 
     context: array[int]
@@ -90,10 +93,12 @@ class Prompt:
     placements: tuple[Placement, ...]
     sha256: str
     context_key: str
+    counted: int | None = None
+    counted_by: str = ""
 
     @property
     def token_count(self) -> int:
-        return len(self.context) + len(self.tail)
+        return len(self.context) + len(self.tail) if self.counted is None else self.counted
 
     def ids(self) -> list[int]:
         """The whole prompt as one list of token ids."""
@@ -140,17 +145,26 @@ class Answer:
     Attributes:
         stop: ``stop`` (answer complete), ``end`` (end-of-sequence), ``length`` (budget used up), ``refused``.
         logprob: natural log-probability of the expected continuation, summed over its tokens.
-        prompt_tokens: as counted by the engine itself.
+        answer_logprob: natural log-probability of what was said, summed over its tokens: all that most APIs tell.
+        prompt_tokens: as counted by the engine itself, cached ones included; None where a reply does not say.
+        output_tokens: generated, reasoning included; None where a reply does not say.
         cached_tokens: prompt tokens whose K/V was reused.
+        cache_write_tokens: prompt tokens that a provider bills as written to its cache.
+        reasoning_tokens: of the output tokens, those that are no part of the answer.
+        requests: how often it was asked until there was a reply.
     """
 
     text: str
     stop: str
-    prompt_tokens: int
-    output_tokens: int
+    prompt_tokens: int | None
+    output_tokens: int | None
     cached_tokens: int = 0
     logprob: float | None = None
     reasoning: str = ""
+    answer_logprob: float | None = None
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    requests: int = 1
     timing: Timing = field(default_factory=Timing)
     memory: KVUsage = field(default_factory=KVUsage)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
-from niah.tokens import Template, Tokenizer
+from niah.tokens import Counter, Template, Tokenizer
 from niah.types import Host, Problem, Prompt, Reply
 
 
@@ -47,8 +47,12 @@ class ModelInfo:
         revision: hub commit, or a digest of the local files.
         shape: None when the cache cannot be known (hosted models, fake backends).
         context_tokens: longest prompt + answer the model was made for; None when unknown.
-        reference_kv: preset of the model's own 16-bit cache.
+        reference_kv: preset of the model's own 16-bit cache; None where nobody can choose or see the cache.
         numerics: what the engine will compute with on this machine (device, dtype): part of a cell's identity.
+        provider: who bills the tokens, by the name that genai-prices has for it; None where nobody does.
+        priced_as: the model's name in that price list where it is not ``name``.
+        counter: counts prompts that are sent as text, so that they are sized by it; None where ids are sent.
+        prefill: whether the start of the answer can be put into the model's mouth; where not, tasks leave it out.
     """
 
     name: str
@@ -58,8 +62,12 @@ class ModelInfo:
     template: Template
     shape: ModelShape | None = None
     context_tokens: int | None = None
-    reference_kv: str = "bf16"
+    reference_kv: str | None = "bf16"
     numerics: dict[str, str] = field(default_factory=dict)
+    provider: str | None = None
+    priced_as: str = ""
+    counter: Counter | None = None
+    prefill: bool = True
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class SessionRequest:
         max_length: longest cell of the plan in tokens, answer included.
         reuse: whether processed prefixes may be used again.
         is_complete: tells from text and case that decoding may stop.
+        on_reply: may be called with a prompt and its reply as soon as it is there; ``answer`` still returns it.
         on_tokens: called with the number of prompt tokens processed, for progress.
         on_sample: called with readings of a server or card while groups are in flight; kept as ``metrics.parquet``.
     """
@@ -78,6 +87,7 @@ class SessionRequest:
     max_length: int
     reuse: bool
     is_complete: Callable[[str, Any], bool]
+    on_reply: Callable[[Prompt, Reply], None] = lambda *_: None
     on_tokens: Callable[[int], None] = lambda _: None
     on_sample: Callable[[Mapping[str, float]], None] = lambda _: None
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ import typer
 from niah import __version__
 from niah.cli import cell, compare, doctor, listing, memory, plan, report, run, schema, show, view
 from niah.errors import NiahError
+from niah.redact import RedactingFormatter, redact
 
 app = typer.Typer(
     name="niah",
@@ -48,13 +51,21 @@ def _root(
     """Options that every command takes."""
 
 
+def _show_trace(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What Python prints of an error that nobody caught, without keys."""
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
+
+
 def main() -> None:
     """Run the command line; a ``NiahError`` is printed as one sentence, with its trace only under ``--debug``."""
     debug = "--debug" in sys.argv
     # --debug works wherever it stands
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
-    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, format="%(message)s")
-    for noisy in ("httpx", "urllib3", "filelock", "matplotlib", "PIL", "asyncio", "fsspec"):
+    handler = logging.StreamHandler()
+    handler.setFormatter(RedactingFormatter("%(message)s"))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[handler])
+    sys.excepthook = _show_trace
+    for noisy in ("httpx", "httpx2", "httpcore2", "urllib3", "filelock", "matplotlib", "PIL", "asyncio", "fsspec"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     if Path(".env").is_file():
         from dotenv import load_dotenv
@@ -65,7 +76,7 @@ def main() -> None:
     except NiahError as err:
         if debug:
             raise
-        typer.echo(f"niah: {err}", err=True)
+        typer.echo(redact(f"niah: {err}"), err=True)
         sys.exit(err.exit_code)
     except KeyboardInterrupt:
         typer.echo("niah: interrupted", err=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from niah.backends.base import Engine, Session, SessionRequest
-from niah.errors import CellError, ConfigError, boundary
+from niah.errors import CellError, ConfigError, NiahError, boundary
 from niah.kv.base import KVConfig
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
@@ -57,7 +57,15 @@ class _State:
     events: ev.Events
     stop: Stop
     rows: dict[str, Row]
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # by a prompt's hash: what keeps its reply, for sessions that give replies before their whole group is done
+    keepers: dict[str, Callable[[Prompt, Reply], None]] = field(default_factory=dict)
+    # prompts are built in a thread, one context at a time: replies that come meanwhile are not kept waiting
+    building: asyncio.Lock = field(default_factory=asyncio.Lock)
+    fault: BaseException | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.fault is not None or self.stop.due()
 
 
 async def run_plan(
@@ -154,9 +162,11 @@ async def _run_setting(state: _State, engine: Engine, kv: KVConfig, owed: Sequen
         if not state.manifest.settled_canary(kv.name):
             await _canary(state, session, kv)
         queue = iter(owed)
-        workers = [_work(state, session, kv, queue) for _ in range(max(1, session.max_in_flight))]
-        await asyncio.gather(*workers)
+        count = min(len(owed), max(1, session.max_in_flight))
+        await asyncio.gather(*(_work(state, session, kv, queue) for _ in range(count)))
         state.manifest.effective(kv.name, session.effective())
+        if state.fault is not None:
+            raise state.fault
     if plan.config.reuse == "verify" and not state.stop.due():
         await _verify(state, engine, kv)
 
@@ -169,6 +179,7 @@ def _request(state: _State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
         reuse=reuse,
         is_complete=task.is_complete,
         on_tokens=lambda n: state.events.emit(ev.TokensDone(n)),
+        on_reply=lambda prompt, reply: _early(state, prompt, reply),
         on_sample=lambda values: append_sample(state.folder, kv.name, values),
     )
 
@@ -187,21 +198,49 @@ async def _canary(state: _State, session: Session, kv: KVConfig) -> None:
 
 
 async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> None:
-    """One worker: takes the next owed group until there is none or the run should stop."""
-    for owed in queue:
-        if state.stop.due():
-            return
-        try:
-            prompts = state.plan.workshop.prompts(owed.group)
-        except (CellError, ConfigError) as err:
-            kind = err.kind if isinstance(err, CellError) else "not_built"
-            _record_unbuilt(state, kv, owed, Failure(kind, str(err)))
-            continue
-        asked = [prompts[i] for i in owed.wanted]
-        replies = await _ask(session, asked)
-        async with state.lock:
-            for prompt, reply in zip(asked, replies, strict=True):
-                _record(state, kv, owed.group, prompt, reply)
+    """One worker: takes the next owed group until there is none or the run should stop.
+
+    What ends the run (a key that is refused, a full disk) is kept for later, so that what other workers have in
+    flight, and have paid for, still becomes rows.
+    """
+    try:
+        for owed in queue:
+            if state.is_over:
+                return
+            await _work_group(state, session, kv, owed)
+    except NiahError as err:
+        state.fault = state.fault or err
+
+
+async def _work_group(state: _State, session: Session, kv: KVConfig, owed: Owed) -> None:
+    try:
+        async with state.building:
+            prompts = await asyncio.to_thread(state.plan.workshop.prompts, owed.group)
+    except (CellError, ConfigError) as err:
+        kind = err.kind if isinstance(err, CellError) else "not_built"
+        _record_unbuilt(state, kv, owed, Failure(kind, str(err)))
+        return
+    asked = [prompts[i] for i in owed.wanted]
+    left = {prompt.sha256: prompt for prompt in asked}
+
+    def keep(prompt: Prompt, reply: Reply) -> None:
+        if left.pop(prompt.sha256, None) is not None:
+            _record(state, kv, owed.group, prompt, reply)
+
+    state.keepers |= dict.fromkeys(left, keep)
+    try:
+        for prompt, reply in zip(asked, await _ask(session, asked), strict=True):
+            keep(prompt, reply)
+    finally:
+        for prompt in asked:
+            del state.keepers[prompt.sha256]
+
+
+def _early(state: _State, prompt: Prompt, reply: Reply) -> None:
+    """A reply that came before the others of its group: on disk at once. Canaries and verified samples have no row."""
+    keeper = state.keepers.get(prompt.sha256)
+    if keeper is not None:
+        keeper(prompt, reply)
 
 
 async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:

@@ -9,6 +9,7 @@ from typing import Any
 from niah.errors import ConfigError
 from niah.grid import format_lengths
 from niah.kv.memory import formula_text
+from niah.redact import redact
 from niah.runner.canary import CanaryResult
 from niah.runner.host import hardware, versions
 from niah.runner.plan import Plan
@@ -24,7 +25,7 @@ class Manifest:
         self._plan = plan
         self._folder = folder
         old = folder.manifest() if folder.file("run.json").is_file() else {}
-        self._data: dict[str, Any] = {**_static(plan, version), "command": command}
+        self._data: dict[str, Any] = {**_static(plan, version), "command": redact(command)}
         self._data["started_at"] = old.get("started_at") or _now()
         earlier = old.get("settings", {})
         self._data["settings"] = {kv.name: _setting(plan, kv, earlier.get(kv.name, {})) for kv in plan.kvs}

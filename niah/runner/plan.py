@@ -220,7 +220,7 @@ def _require(backend: BackendPlugin[Any]) -> None:
 def _settings(config: RunConfig, names: Sequence[str], info: ModelInfo) -> tuple[tuple[KVConfig, ...], str | None]:
     """Settings with the reference first, each once."""
     asked = parse_kv(",".join(names), info.reference_kv)
-    if not config.reference:
+    if not config.reference or info.reference_kv is None:
         return tuple(asked), None
     reference = reference_for(info.reference_kv)
     return (reference, *(kv for kv in asked if kv.name != reference.name)), reference.name

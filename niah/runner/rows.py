@@ -7,6 +7,7 @@ from typing import Any
 
 from niah import registry
 from niah.kv.base import KVConfig
+from niah.redact import redact
 from niah.runner.plan import Ids, Plan
 from niah.runner.workshop import Group
 from niah.store.schema import Row
@@ -19,7 +20,7 @@ def failed_row(plan: Plan, kv: KVConfig, group: Group, case: Case, failure: Fail
 
 
 def _error(failure: Failure) -> str:
-    return f"{failure.kind}: {failure.message}"
+    return redact(f"{failure.kind}: {failure.message}")
 
 
 def _identity(plan: Plan, kv: KVConfig, group: Group, case: Case, ids: Ids, attempt: int) -> dict[str, Any]:
@@ -48,16 +49,22 @@ def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Repl
         "prompt_tokens": prompt.token_count,
         "answer_budget": prompt.answer_budget,
         "prompt_sha256": prompt.sha256,
+        "counted_by": prompt.counted_by,
     }
     if not isinstance(reply, Answer):
         return Row(**common, outcome="failed", error=_error(reply))
     common |= {
         "engine_prompt_tokens": reply.prompt_tokens,
+        "count_difference": reply.prompt_tokens - prompt.token_count if reply.prompt_tokens is not None else None,
         "output_tokens": reply.output_tokens,
         "cached_tokens": reply.cached_tokens,
+        "cache_write_tokens": reply.cache_write_tokens,
+        "reasoning_tokens": reply.reasoning_tokens,
+        "requests": reply.requests,
         "answer": reply.text,
         "reasoning": reply.reasoning,
         "logprob": reply.logprob,
+        "answer_logprob": reply.answer_logprob,
         "stop": reply.stop,
         "kv_memory": reply.memory,
         "timing": reply.timing,

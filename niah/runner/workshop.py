@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from niah import registry
@@ -12,6 +12,7 @@ from niah.grid import seed_from
 from niah.haystacks.base import Haystack, HaystackPlugin
 from niah.haystacks.builder import build_context
 from niah.haystacks.segments import Segmented, tokenise
+from niah.runner.sizing import Sizer
 from niah.tasks.base import ContextLayout, TaskOptions, TaskPlugin
 from niah.types import Case, Prompt
 
@@ -45,6 +46,7 @@ class Workshop:
         self.source = open_haystack(config.haystack)
         self._segmented: dict[int, Segmented] = {}
         self._cases: dict[Group, list[Case]] = {}
+        self._sizer = Sizer(info.counter, config.answer_budget) if info.counter is not None else None
 
     def segmented(self, trial: int) -> Segmented:
         """The haystack of a trial as tokens, kept as long as all that are kept stay within the memory allowed."""
@@ -52,8 +54,13 @@ class Workshop:
             while self._segmented and (len(self._segmented) + 1) * self.max_length > KEPT_TOKENS:
                 self._segmented.pop(next(iter(self._segmented)))
             stream = self.config.grid.seed * STREAMS_PER_SEED + trial
-            self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, self.max_length, may_end=True)
+            need = self._own(self.max_length)
+            self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, need, may_end=True)
         return self._segmented[trial]
+
+    def _own(self, length: int) -> int:
+        """Tokens of our own tokenizer that a prompt of a length may have at most."""
+        return length if self.info.counter is None else int(length * self.info.counter.headroom)
 
     def layouts(self, depths: tuple[float, ...]) -> list[ContextLayout]:
         return self.task.layouts(self.task_options, depths)
@@ -64,23 +71,29 @@ class Workshop:
         Raises:
             ConfigError: the length is too short, the haystack ends too early, or a needle stands in it.
         """
-        segmented = self.segmented(group.trial)
-        return build_context(
-            self.info.tokenizer,
-            self.info.template,
-            segmented,
-            self.cases(group),
-            group.length,
-            self.config.answer_budget,
-        )
+        segmented, cases = self.segmented(group.trial), self.cases(group)
+
+        def build(length: int) -> list[Prompt]:
+            budget = self.config.answer_budget
+            return build_context(self.info.tokenizer, self.info.template, segmented, cases, length, budget)
+
+        if self._sizer is None:
+            return build(group.length)
+        return self._sizer.prompts(group, group.length, build)
 
     def cases(self, group: Group) -> list[Case]:
         """The group's cases, in the order of ``group.layout.asked``, without assembling their prompts."""
         if group not in self._cases:
-            collides = self.segmented(group.trial).collides(group.length)
+            collides = self.segmented(group.trial).collides(self._own(group.length))
             seed = seed_from("case", self.config.grid.seed, self.task.name, group.length, group.trial, group.index)
-            self._cases[group] = self.task.make(self.task_options, seed, group.layout, collides)
+            cases = self.task.make(self.task_options, seed, group.layout, collides)
+            self._cases[group] = cases if self.info.prefill else [_unprompted(case) for case in cases]
         return self._cases[group]
+
+
+def _unprompted(case: Case) -> Case:
+    """The case for a model whose answer cannot be begun for it."""
+    return replace(case, answer_prefix="", gold=case.gold.lstrip())
 
 
 def open_haystack(named: Named) -> Haystack:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from niah.errors import StoreError
+from niah.redact import without_secrets
 from niah.store.schema import Row
 from niah.types import JSON
 
@@ -180,7 +181,7 @@ class RunFolder:
         self.lock()
         target = self.file(MANIFEST)
         text = json.dumps(dict(manifest), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
-        write_atomic(target, text.encode())
+        write_atomic(target, without_secrets(text).encode())
 
     def manifest(self) -> dict[str, JSON]:
         """What ``run.json`` says.
@@ -301,11 +302,13 @@ def _started(path: Path) -> tuple[float, str]:
 
 def _line(row: Row) -> bytes:
     data = row.to_json()
+    text = without_secrets(json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        return text.encode() + b"\n"
     except UnicodeEncodeError:
         # half a surrogate pair in a model's answer has no UTF-8 form, but it has a JSON escape
-        return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return without_secrets(text).encode() + b"\n"
 
 
 def _write_all(handle: int, data: bytes) -> None:

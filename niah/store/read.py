@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 PARQUET = "rows.parquet"
 _NESTED = {"kv_memory": KVUsage, "timing": Timing}
-_INTEGERS = {"prompt_tokens", "answer_budget", "engine_prompt_tokens", "output_tokens", "cached_tokens"}
+_INTEGERS = {
+    "prompt_tokens",
+    "answer_budget",
+    "engine_prompt_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "count_difference",
+    "requests",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,7 @@ def _columns() -> dict[str, str | None]:
         nested = _NESTED.get(row_field.name)
         if nested is None:
             kind = "Int64" if row_field.name in _INTEGERS else "boolean" if row_field.name == "correct" else None
-            numbers = {"score", "logprob", "depth_real"}
+            numbers = {"score", "logprob", "answer_logprob", "depth_real"}
             columns[row_field.name] = "Float64" if row_field.name in numbers else kind
             continue
         hints = get_type_hints(nested)

@@ -31,6 +31,11 @@ class Row:
         outcome: only ``answered`` rows are right or wrong; they alone have ``correct`` and ``score`` (0–1).
         why: the scorer's reason.
         logprob: natural log-probability of the expected continuation, summed over its tokens.
+        answer_logprob: natural log-probability of the answer itself, where an API tells it.
+        counted_by: who counted ``prompt_tokens`` of a prompt sent as text; starts with ``estimate`` where it is one.
+        count_difference: ``engine_prompt_tokens`` minus ``prompt_tokens``.
+        cache_write_tokens, reasoning_tokens: parts of the prompt's and the output's tokens that are billed apart.
+        requests: how often an API was asked until there was a reply.
         stop: why generation ended.
         attempt: 1 for the first try.
         error: ``kind: message`` of a cell that has no answer.
@@ -66,8 +71,14 @@ class Row:
     answer_prefix: bool = False
     expected: tuple[str, ...] = ()
     logprob: float | None = None
+    answer_logprob: float | None = None
     stop: str = ""
+    counted_by: str = ""
+    count_difference: int | None = None
     cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+    requests: Count | None = None
     attempt: Annotated[int, Field(ge=1)] = 1
     error: str | None = None
     kv_memory: KVUsage = field(default_factory=KVUsage)

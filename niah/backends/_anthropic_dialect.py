@@ -1,0 +1,206 @@
+"""Anthropic's messages by the official SDK, its own retries off; the haystack is marked for the prompt cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from niah.backends._api_dialect import Call, Said, call_of, part, whole
+from niah.backends._api_faults import ApiFault, asked_again_now, document
+from niah.backends._api_sdk import http_arguments, sdk_faults
+from niah.backends._api_tokenizer import TEXT_TEMPLATE, headroom, tokenizer_for
+from niah.backends.base import ModelInfo
+from niah.errors import BackendUnavailable, CellError, ConfigError, near
+from niah.tokens import Tokenizer
+from niah.types import Prompt
+
+if TYPE_CHECKING:
+    from niah.backends.anthropic import AnthropicOptions
+
+_NO_KEY = "none"
+_STOPS = {"end_turn": "end", "stop_sequence": "end", "max_tokens": "length", "refusal": "refused"}
+# what the API takes at least for thinking
+LEAST_THINKING_TOKENS = 1024
+
+
+def body_of(call: Call, options: AnthropicOptions, model: str) -> dict[str, Any]:
+    """The request without its limits: the shared part first, marked as worth caching."""
+    context: dict[str, Any] = {"type": "text", "text": call.context}
+    if call.is_cacheable:
+        context["cache_control"] = {"type": "ephemeral"}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": [context, {"type": "text", "text": call.question}]},
+    ]
+    if call.prefix:
+        messages.append({"role": "assistant", "content": call.prefix})
+    body: dict[str, Any] = {"model": model, "messages": messages}
+    if options.reasoning_tokens:
+        body["thinking"] = {"type": "enabled", "budget_tokens": options.reasoning_tokens}
+    return body
+
+
+class AnthropicDialect:
+    """One client for all requests of a session."""
+
+    def __init__(self, options: AnthropicOptions, model: str, base_url: str, key: str | None) -> None:
+        from anthropic import AsyncAnthropic
+
+        self._options, self._model, self._base_url = options, model, base_url
+        http = httpx2.AsyncClient(**http_arguments(options, base_url))
+        self._client = AsyncAnthropic(api_key=key or _NO_KEY, base_url=base_url, max_retries=0, http_client=http)
+        self._models: set[str] = set()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def effective(self) -> dict[str, Any]:
+        served = ", ".join(sorted(self._models)) or self._model
+        return {"api": "messages", "server": self._base_url, "served_model": served}
+
+    async def ask(self, call: Call) -> Said:
+        import anthropic
+
+        body = body_of(call, self._options, self._model)
+        body["max_tokens"] = call.answer_tokens + self._options.reasoning_tokens
+        # with thinking the API takes no temperature
+        if self._options.temperature is not None and not self._options.reasoning_tokens:
+            body["temperature"] = self._options.temperature
+        with sdk_faults(f"the server at {self._base_url}", anthropic):
+            raw = await self._client.messages.with_raw_response.create(**body)
+            said = message_said(document(raw.content, "messages"), raw.text)
+        self._models |= {said.model} - {""}
+        return said
+
+
+def message_said(reply: Mapping[str, Any], identity: str) -> Said:
+    """A message, read without trust.
+
+    Raises:
+        ApiFault: ``bad_reply``, ``answer_missing`` or ``context_too_long``.
+    """
+    blocks = reply.get("content")
+    if not isinstance(blocks, list):
+        names = ", ".join(sorted(map(str, reply))) or "nothing"
+        raise ApiFault("answer_missing", f"the reply has no list 'content'; it holds {names}", retryable=True)
+    reason = reply.get("stop_reason")
+    if reason == "model_context_window_exceeded":
+        raise ApiFault("context_too_long", "the model's context window was full before the answer ended")
+    if reason not in _STOPS:
+        raise ApiFault("bad_reply", f"the reply ended by {reason!r}, which is no end that is known", retryable=True)
+    usage = reply.get("usage")
+    fresh = whole(part(usage, "input_tokens"))
+    read = whole(part(usage, "cache_read_input_tokens")) or 0
+    written = whole(part(usage, "cache_creation_input_tokens")) or 0
+    return Said(
+        text=_texts(blocks, "text", "text"),
+        stop=_STOPS[reason],
+        reasoning=_texts(blocks, "thinking", "thinking"),
+        prompt_tokens=None if fresh is None else fresh + read + written,
+        output_tokens=whole(part(usage, "output_tokens")),
+        cached_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=whole(part(usage, "output_tokens_details", "thinking_tokens")) or 0,
+        identity=identity,
+        model=str(reply.get("model") or ""),
+    )
+
+
+def _texts(blocks: list[Any], kind: str, field: str) -> str:
+    return "".join(str(part(block, field) or "") for block in blocks if part(block, "type") == kind)
+
+
+@dataclass(frozen=True)
+class AnthropicCounter:
+    """Counts by the ``count_tokens`` endpoint, which costs nothing but a request."""
+
+    options: AnthropicOptions
+    model: str
+    client: Any
+    base_url: str
+    tokenizer: Tokenizer
+    headroom: float
+    is_cheap: bool
+    name: str = "anthropic count_tokens"
+
+    def count(self, prompt: Prompt) -> int:
+        call = call_of(prompt, self.tokenizer)
+        body = body_of(call, self.options, self.model)
+        try:
+            reply = ask_now(self.options, self.client, self.base_url, "messages.count_tokens", **body)
+        except CellError as err:
+            raise BackendUnavailable(f"the server does not count tokens: {err}") from err
+        found = whole(reply.get("input_tokens"))
+        if found is None:
+            raise BackendUnavailable(f"the server at {self.base_url} does not count tokens as Anthropic's API does.")
+        return found
+
+
+def ask_now(
+    options: AnthropicOptions, client: Any, base_url: str, method: str, *values: Any, **body: Any
+) -> dict[str, Any]:
+    """One call of the synchronous client, asked again where that is worth it; the reply as it came."""
+    import anthropic
+
+    def once() -> dict[str, Any]:
+        resource, name = method.split(".")
+        with sdk_faults(f"the server at {base_url}", anthropic):
+            raw = getattr(getattr(client, resource).with_raw_response, name)(*values, **body)
+            return document(raw.content, method)
+
+    return asked_again_now(options, once)
+
+
+def describe(options: AnthropicOptions, model: str, base_url: str, key: str | None) -> ModelInfo:
+    """Look at the service: its models, and how it counts.
+
+    Raises:
+        ConfigError: it has no such model.
+        BackendUnavailable: it does not answer, refuses the key, or speaks another API.
+    """
+    from anthropic import Anthropic
+
+    http = httpx2.Client(**http_arguments(options, base_url))
+    client = Anthropic(api_key=key or _NO_KEY, base_url=base_url, max_retries=0, http_client=http)
+    card = _card(options, client, base_url, model)
+    tokenizer = tokenizer_for(options.tokenizer, model)
+    spare = headroom(tokenizer, model, options.tokenizer)
+    counter = AnthropicCounter(options, model, client, base_url, tokenizer, spare, options.base_url is not None)
+    context = options.context_tokens or whole(card.get("max_input_tokens")) or whole(card.get("max_model_len"))
+    return ModelInfo(
+        name=model,
+        source=model,
+        revision="served",
+        tokenizer=tokenizer,
+        template=TEXT_TEMPLATE,
+        context_tokens=None if context is None else context - options.reasoning_tokens,
+        reference_kv=None,
+        numerics={"server": str(card.get("owned_by") or "anthropic")},
+        provider="anthropic" if options.base_url is None else None,
+        counter=counter,
+        # the provider's newer models refuse a begun answer
+        prefill=options.prefill == "on",
+    )
+
+
+def _card(options: AnthropicOptions, client: Any, base_url: str, model: str) -> Mapping[str, Any]:
+    try:
+        listed = ask_now(options, client, base_url, "models.list", limit=1000).get("data")
+    except CellError as err:
+        raise BackendUnavailable(f"no server answers at {base_url}: {err}. Is it running?") from err
+    cards = [card for card in listed if isinstance(card, dict) and "id" in card] if isinstance(listed, list) else []
+    for card in cards:
+        if card["id"] == model:
+            return card
+    try:
+        # an alias such as …-latest stands in no list
+        found = ask_now(options, client, base_url, "models.retrieve", model)
+        if found.get("id"):
+            return found
+    except (BackendUnavailable, CellError):
+        pass
+    names = [str(card["id"]) for card in cards]
+    served = ", ".join(repr(name) for name in names[:8]) or "none"
+    raise ConfigError(f"the server at {base_url} has no model {model!r}; it serves {served}.{near(model, names)}")

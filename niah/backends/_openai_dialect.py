@@ -1,0 +1,189 @@
+"""OpenAI's chat, responses and completions by the official SDK, its own retries off."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from niah.backends._api_dialect import Call, Said, part
+from niah.backends._api_faults import ApiFault, document, fault_of_status, transport_faults
+from niah.backends._api_sdk import http_arguments, sdk_faults
+from niah.backends._openai_replies import chat_said, completion_said, response_said
+from niah.backends._openai_server import CONTINUE, Served, messages_of
+
+if TYPE_CHECKING:
+    from niah.backends.openai import OpenAIOptions
+
+# the SDK wants a key even where the server wants none
+_NO_KEY = "none"
+
+
+class OpenAIDialect:
+    """One client for all requests of a session."""
+
+    def __init__(self, options: OpenAIOptions, served: Served, base_url: str, key: str | None) -> None:
+        import httpx2
+        from openai import AsyncOpenAI
+
+        self._options, self._served, self._base_url = options, served, base_url
+        self._is_own = options.base_url is None
+        self._client = AsyncOpenAI(
+            api_key=key or _NO_KEY,
+            base_url=base_url,
+            max_retries=0,
+            http_client=httpx2.AsyncClient(**http_arguments(options, base_url)),
+        )
+        self._models: set[str] = set()
+        self._ask = {"chat": self._chat, "responses": self._response, "completions": self._completion}[options.api]
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def effective(self) -> dict[str, Any]:
+        return {
+            "api": self._options.api,
+            "server": self._base_url,
+            "server_family": self._served.family or None,
+            "served_model": ", ".join(sorted(self._models)) or self._served.model,
+            "stream": self._options.stream,
+        }
+
+    async def ask(self, call: Call) -> Said:
+        import openai
+
+        with sdk_faults(f"the server at {self._base_url}", openai):
+            said = await self._ask(call)
+        self._models |= {said.model} - {""}
+        return said
+
+    async def _chat(self, call: Call) -> Said:
+        body = self._common() | self._output_limit(call)
+        extra = self._reuse(call) | (CONTINUE if call.prefix and self._served.continues else {})
+        if self._options.reasoning_effort:
+            body["reasoning_effort"] = self._options.reasoning_effort
+        if self._options.logprobs:
+            body["logprobs"] = True
+        create = self._client.chat.completions
+        arguments = body | {"messages": messages_of(call), "extra_body": extra}
+        if not self._options.stream:
+            raw = await create.with_raw_response.create(**arguments)
+            return chat_said(document(raw.content, "chat completions"), raw.text)
+        return await self._streamed(create.with_streaming_response.create(**arguments, **_STREAM), chat_said)
+
+    async def _completion(self, call: Call) -> Said:
+        body = self._common() | {"prompt": call.user_text + call.prefix, "max_tokens": call.answer_tokens}
+        if self._options.logprobs:
+            body["logprobs"] = 0 if self._served.family == "vllm" else 1
+        create = self._client.completions
+        arguments = body | {"extra_body": self._reuse(call)}
+        if not self._options.stream:
+            raw = await create.with_raw_response.create(**arguments)
+            return completion_said(document(raw.content, "completions"), raw.text)
+        return await self._streamed(create.with_streaming_response.create(**arguments, **_STREAM), completion_said)
+
+    async def _response(self, call: Call) -> Said:
+        limit = call.answer_tokens + self._options.reasoning_tokens
+        body = self._common() | {"input": call.user_text, "max_output_tokens": limit, "store": False}
+        if self._options.reasoning_effort:
+            body["reasoning"] = {"effort": self._options.reasoning_effort}
+        if self._options.logprobs:
+            body["include"] = ["message.output_text.logprobs"]
+        raw = await self._client.responses.with_raw_response.create(**body, extra_body=self._reuse(call))
+        return response_said(document(raw.content, "responses"), raw.text)
+
+    def _common(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self._served.model}
+        if self._options.temperature is not None:
+            body["temperature"] = self._options.temperature
+        return body
+
+    def _output_limit(self, call: Call) -> dict[str, Any]:
+        limit = call.answer_tokens + self._options.reasoning_tokens
+        # OpenAI's own reasoning models know the one name, other servers the older one
+        return {"max_completion_tokens" if self._is_own else "max_tokens": limit}
+
+    def _reuse(self, call: Call) -> dict[str, Any]:
+        """Without reuse every request gets a cache of its own, where the server can do that."""
+        return {"cache_salt": uuid.uuid4().hex} if self._served.family == "vllm" and not call.is_cacheable else {}
+
+    async def _streamed(self, opening: Any, read: Any) -> Said:
+        """A reply by server-sent events, put together as if it had come in one piece.
+
+        Raises:
+            ApiFault: ``connection_lost`` when it ends before ``[DONE]``.
+        """
+        started, first = time.perf_counter(), None
+        whole = _Whole()
+        async with opening as response:
+            with transport_faults(self._base_url):
+                async for event in _events(response):
+                    if whole.add(event) and first is None:
+                        first = time.perf_counter() - started
+        said: Said = read(whole.reply(), whole.identity)
+        return Said(**{name: getattr(said, name) for name in Said.__slots__} | {"first_token_s": first})
+
+
+_STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+async def _events(response: Any) -> AsyncIterator[dict[str, Any]]:
+    async for line in response.iter_lines():
+        if not line.startswith("data:"):
+            continue
+        data = line.removeprefix("data:").strip()
+        if data == "[DONE]":
+            return
+        event = document(data, "the stream")
+        if "error" in event:
+            code = part(event, "error", "code")
+            status = code if isinstance(code, int) and code >= 400 else 500
+            raise fault_of_status(status, data, {}, "the stream")
+        yield event
+    raise ApiFault("connection_lost", "the streamed reply was cut off", retryable=True)
+
+
+class _Whole:
+    """A streamed reply growing; the first choice only, and nothing of it after its end."""
+
+    def __init__(self) -> None:
+        self._text = self._content = self._reasoning = self._refusal = ""
+        self._finish: Any = None
+        self._logprobs: list[Any] = []
+        self._usage: Any = None
+        self._head: dict[str, Any] = {}
+
+    @property
+    def identity(self) -> str:
+        return json.dumps([self._head.get("id"), self._head.get("created"), self._content, self._text])
+
+    def add(self, event: Mapping[str, Any]) -> bool:
+        """Whether the event brought words."""
+        self._head = self._head or {key: event.get(key) for key in ("id", "created", "model")}
+        self._usage = event.get("usage") or self._usage
+        choices = event.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else None
+        if choice is None or choice.get("index", 0) != 0 or self._finish is not None:
+            return False
+        delta = choice.get("delta") or {}
+        words = [delta.get("content"), choice.get("text"), delta.get("refusal")]
+        thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
+        self._content += words[0] or ""
+        self._text += words[1] or ""
+        self._refusal += words[2] or ""
+        self._reasoning += thought
+        logprobs = part(choice, "logprobs", "content")
+        self._logprobs += logprobs if isinstance(logprobs, list) else []
+        self._finish = choice.get("finish_reason")
+        return any(words) or bool(thought)
+
+    def reply(self) -> dict[str, Any]:
+        message = {"content": self._content, "reasoning_content": self._reasoning, "refusal": self._refusal}
+        choice: dict[str, Any] = {"message": message, "text": self._text, "finish_reason": self._finish}
+        if self._text and not self._content:
+            choice["message"] = {**message, "content": self._text}
+        if self._logprobs:
+            choice["logprobs"] = {"content": self._logprobs}
+        return {**self._head, "choices": [choice], "usage": self._usage}

@@ -1,0 +1,68 @@
+"""Models behind Google's Gemini API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from niah.backends._api_options import ApiOptions, address_problems, api_key, kv_problems, require_address
+from niah.backends.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.kv.base import KVConfig
+from niah.kv.shape import ModelShape
+from niah.types import Host, Problem
+
+OWN_URL = "https://generativelanguage.googleapis.com"
+KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+
+
+class GeminiOptions(ApiOptions):
+    """Options of the gemini backend, besides those of every API.
+
+    Attributes:
+        logprobs: ask for the log-probability of the answer; not every model takes it.
+    """
+
+    logprobs: bool = False
+
+
+def _describe(options: GeminiOptions, model: str) -> ModelInfo:
+    require_address(options)
+    key = api_key(options, KEY_NAMES, OWN_URL)
+    from niah.backends._gemini_dialect import describe
+
+    return describe(options, model, options.base_url or OWN_URL, key)
+
+
+def _check(options: GeminiOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
+    return [*address_problems(options), *kv_problems(kv)]
+
+
+class _Engine:
+    def __init__(self, options: GeminiOptions, info: ModelInfo) -> None:
+        self._options, self._info = options, info
+
+    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
+        from niah.backends._api_session import opened
+        from niah.backends._gemini_dialect import GeminiDialect
+
+        key = api_key(self._options, KEY_NAMES, OWN_URL)
+        dialect = GeminiDialect(self._options, self._info.source, self._options.base_url or OWN_URL, key)
+        return opened(self._options, self._info, request, dialect)
+
+
+@asynccontextmanager
+async def _open(options: GeminiOptions, info: ModelInfo) -> AsyncIterator[Engine]:
+    yield _Engine(options, info)
+
+
+PLUGIN = BackendPlugin(
+    name="gemini",
+    summary="models behind Google's Gemini API; no KV memory",
+    options=GeminiOptions,
+    describe=_describe,
+    check=_check,
+    open=_open,
+    default_model="gemini-2.5-flash",
+    default_kv=("auto",),
+    requires=(("google.genai", "gemini"), ("stamina", "gemini"), ("aiolimiter", "gemini")),
+)

@@ -1,0 +1,57 @@
+"""One redactor for everything that is printed, logged or stored: keys that are in use, and whatever looks like one."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+MASK = "***"
+# a shorter "secret" would blot out ordinary words of a run's rows
+_SHORTEST = 6
+_secrets: set[str] = set()
+
+# sk-…, AIza…, hf_… and the like: the well-known shapes of providers' keys
+_KEY = r"(?:sk|pk|rk|gsk|xai|r8)-[A-Za-z0-9_\-]{12,}|AIza[A-Za-z0-9_\-]{20,}|hf_[A-Za-z0-9]{16,}|ghp_[A-Za-z0-9]{20,}"
+_KEY_VALUE = re.compile(rf"(?<![A-Za-z0-9])(?:{_KEY})")
+_HEADER = re.compile(
+    r"(?i)(\b(?:proxy-)?authorization\b|\bx-api-key\b|\bx-goog-api-key\b|\bapi-key\b|\b(?:set-)?cookie\b)"
+    r"(['\"]?\s*[:=,]\s*b?['\"]?)(?:(bearer|basic)\s+)?[^\s'\",;}\]]+"
+)
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=\-]{6,}")
+_QUERY = re.compile(r"(?i)([?&](?:[a-z_\-]*key|[a-z_\-]*token|password|secret|signature|sig)=)[^&\s'\"#]+")
+_USER = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s:@'\"]*:[^/\s@'\"]+@")
+
+
+def remember(secret: str) -> None:
+    """Blot this value out from now on, wherever it would be shown or written."""
+    if len(secret) >= _SHORTEST:
+        _secrets.add(secret)
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether a text holds something in the well-known shape of a provider's key."""
+    return _KEY_VALUE.search(text) is not None
+
+
+def without_secrets(text: str) -> str:
+    """The text without the keys in use. Safe for data: what merely looks like a key stays as it is."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def redact(text: str) -> str:
+    """The text without keys in use, and without what looks like one: headers, addresses with a password, queries."""
+    text = without_secrets(text)
+    text = _USER.sub(rf"\1{MASK}@", text)
+    text = _QUERY.sub(rf"\1{MASK}", text)
+    text = _HEADER.sub(rf"\1\2{MASK}", text)
+    text = _BEARER.sub(rf"\1 {MASK}", text)
+    return _KEY_VALUE.sub(MASK, text)
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats a record, its exception and its trace, and redacts the whole."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
