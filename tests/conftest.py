@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import socket
 from pathlib import Path
 
 import pytest
+
+from tests.loopback import close_other_sockets
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -18,15 +18,7 @@ for _name in [n for n in os.environ if n.startswith("NIAH_") and n != "NIAH_CACH
 @pytest.fixture(autouse=True)
 def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that leaves this machine is wrong: it fails, instead of hanging or depending on the weather."""
-    connect = socket.socket.connect
-
-    def guarded(self: socket.socket, address: object) -> None:
-        host = address[0] if isinstance(address, tuple) else None
-        if host is not None and host != "localhost" and not ipaddress.ip_address(str(host)).is_loopback:
-            raise OSError(f"tests may not connect to {host}")
-        connect(self, address)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    close_other_sockets(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -60,17 +61,22 @@ class AnthropicDialect:
         served = ", ".join(sorted(self._models)) or self._model
         return {"api": "messages", "server": self._base_url, "served_model": served}
 
+    def _sets_temperature(self) -> bool:
+        """The provider's newer models refuse one, as does thinking; other servers need it to be greedy."""
+        wanted = self._options.temperature is not None and not self._options.reasoning_tokens
+        return wanted and (self._options.base_url is not None or "temperature" in self._options.model_fields_set)
+
     async def ask(self, call: Call) -> Said:
         import anthropic
 
         body = body_of(call, self._options, self._model)
         body["max_tokens"] = call.answer_tokens + self._options.reasoning_tokens
-        # with thinking the API takes no temperature
-        if self._options.temperature is not None and not self._options.reasoning_tokens:
-            body["temperature"] = self._options.temperature
+        if self._sets_temperature():
+            body["extra_body"] = {"temperature": self._options.temperature}
         with sdk_faults(f"the server at {self._base_url}", anthropic):
             raw = await self._client.messages.with_raw_response.create(**body)
-            said = message_said(document(raw.content, "messages"), raw.text)
+            body_text = (await raw.read()).decode(errors="replace")
+            said = message_said(document(body_text, "messages"), body_text)
         self._models |= {said.model} - {""}
         return said
 
@@ -103,7 +109,7 @@ def message_said(reply: Mapping[str, Any], identity: str) -> Said:
         cached_tokens=read,
         cache_write_tokens=written,
         reasoning_tokens=whole(part(usage, "output_tokens_details", "thinking_tokens")) or 0,
-        identity=identity,
+        identity=identity if reply.get("id") else "",
         model=str(reply.get("model") or ""),
     )
 
@@ -148,7 +154,7 @@ def ask_now(
         resource, name = method.split(".")
         with sdk_faults(f"the server at {base_url}", anthropic):
             raw = getattr(getattr(client, resource).with_raw_response, name)(*values, **body)
-            return document(raw.content, method)
+            return document(raw.read(), method)
 
     return asked_again_now(options, once)
 
@@ -164,6 +170,8 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
 
     http = httpx2.Client(**http_arguments(options, base_url))
     client = Anthropic(api_key=key or _NO_KEY, base_url=base_url, max_retries=0, http_client=http)
+    # it lives as long as whoever counts by it
+    weakref.finalize(client, http.close)
     card = _card(options, client, base_url, model)
     tokenizer = tokenizer_for(options.tokenizer, model)
     spare = headroom(tokenizer, model, options.tokenizer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,16 +32,22 @@ def client_of(options: GeminiOptions, base_url: str, key: str | None) -> Any:
     from google import genai
     from google.genai import types
 
-    return genai.Client(
+    http = httpx2.Client(**http_arguments(options, base_url))
+    client = genai.Client(
         api_key=key or _NO_KEY,
         vertexai=False,
         http_options=types.HttpOptions(
             base_url=base_url,
+            # thinking, log-probabilities and counts of all models stand in this version
+            api_version="v1beta",
             timeout=int(options.request_timeout_s * 1000),
-            httpx_client=httpx2.Client(**http_arguments(options, base_url)),
+            httpx_client=http,
             httpx_async_client=httpx2.AsyncClient(**http_arguments(options, base_url)),
         ),
     )
+    # it lives as long as whoever counts by it
+    weakref.finalize(client, http.close)
+    return client
 
 
 def contents_of(call: Call) -> list[dict[str, Any]]:
@@ -213,5 +220,9 @@ def _card(options: GeminiOptions, client: Any, base_url: str, model: str) -> Any
     names = {str(card.name).removeprefix("models/"): card for card in cards}
     if model.removeprefix("models/") in names:
         return names[model.removeprefix("models/")]
-    served = ", ".join(repr(name) for name in list(names)[:8]) or "none"
+    if not names:
+        raise BackendUnavailable(
+            f"what answers at {base_url} lists no models, so it does not speak Gemini's API: look at backend.base_url."
+        )
+    served = ", ".join(repr(name) for name in list(names)[:8])
     raise ConfigError(f"the server at {base_url} has no model {model!r}; it serves {served}.{near(model, names)}")

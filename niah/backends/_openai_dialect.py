@@ -175,7 +175,10 @@ class _Whole:
         self._refusal += words[2] or ""
         self._reasoning += thought
         logprobs = part(choice, "logprobs", "content")
-        self._logprobs += logprobs if isinstance(logprobs, list) else []
+        if not isinstance(logprobs, list):
+            values = part(choice, "logprobs", "token_logprobs")
+            logprobs = [{"logprob": value} for value in values] if isinstance(values, list) else []
+        self._logprobs += logprobs
         self._finish = choice.get("finish_reason")
         return any(words) or bool(thought)
 

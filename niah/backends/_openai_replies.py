@@ -142,6 +142,7 @@ def _said(reply: Mapping[str, Any], identity: str, text: str, stop: str, reasoni
         cached_tokens=whole(part(details, "cached_tokens")) or 0,
         reasoning_tokens=whole(part(out_details, "reasoning_tokens")) or 0,
         answer_logprob=logprob,
-        identity=identity,
+        # without an id two cells may well have the same reply, word for word
+        identity=identity if reply.get("id") else "",
         model=_text(reply.get("model")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,8 @@ import httpx2
 
 from niah.backends._api_dialect import Call, call_of, part, whole
 from niah.backends._api_faults import ApiFault, asked_again_now, document, fault_of_status, transport_faults
-from niah.backends._api_options import ApiOptions, is_loopback
+from niah.backends._api_options import ApiOptions
+from niah.backends._api_sdk import http_arguments
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
 from niah.tokens import Tokenizer
 from niah.types import Prompt
@@ -48,12 +50,10 @@ class ServerTalk:
         self.base_url = base_url.rstrip("/")
         self.root = self.base_url.removesuffix("/v1")
         self._options = options
-        self._http = httpx2.Client(
-            timeout=httpx2.Timeout(options.request_timeout_s, connect=options.connect_timeout_s),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            # a proxy for the world outside has nothing to do with this machine's own address
-            trust_env=not is_loopback(base_url),
-        )
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx2.Client(headers=headers, **http_arguments(options, base_url))
+        # it lives as long as whoever counts by it
+        weakref.finalize(self, self._http.close)
 
     def get(self, url: str) -> dict[str, Any]:
         return self._ask("GET", url, None)

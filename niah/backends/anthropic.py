@@ -20,7 +20,10 @@ LEAST_THINKING_TOKENS = 1024
 
 
 class AnthropicOptions(ApiOptions):
-    """Options of the anthropic backend: those of every API. ``base_url`` is without ``/v1``."""
+    """Options of the anthropic backend: those of every API. ``base_url`` is without ``/v1``.
+
+    ``temperature`` goes to Anthropic itself only when it is set: its newer models refuse one.
+    """
 
     @model_validator(mode="after")
     def _thinks_enough(self) -> AnthropicOptions:

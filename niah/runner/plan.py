@@ -213,7 +213,11 @@ def make_plan(config: RunConfig) -> Plan:
 
 def _require(backend: BackendPlugin[Any]) -> None:
     for package, extra in backend.requires:
-        if importlib.util.find_spec(package) is None:
+        try:
+            found = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            found = None  # the package around it is missing too
+        if found is None:
             raise MissingDependency(package, extra, f"the backend {backend.name!r}")
 
 

@@ -14,7 +14,10 @@ from niah.types import Prompt
 LEAST_SHARE = 0.99
 # a provider's count costs a request, so one within this share of the goal is taken as it is
 _GOOD_SHARE = 0.9975
-_ROUNDS = 8
+# counts until the best so far must do; a count that costs nothing may be asked for more often
+_ROUNDS = {True: 24, False: 8}
+# rounds in which a cheap counter is asked for the exact goal: with the model's own tokenizer two or three find it
+_EXACT_ROUNDS = 5
 # where only the longest prompt of a context is counted, another may be longer by this
 _SPREAD_TOKENS = 4
 # two counts that lie closer together say more of rounding than of the tokenizers
@@ -68,13 +71,14 @@ class Sizer:
         own = self._answer + round((goal - self._line.offset) / self._line.slope)
         seen: dict[int, int] = {}
         best: _Fit | None = None
-        while len(seen) < _ROUNDS:
+        while len(seen) < _ROUNDS[self._counter.is_cheap]:
             counted = self._counter.count(_longest(build(own)))
             seen[own] = counted
             self._line = _line(seen, self._answer)
             if counted <= goal and (best is None or counted > best.counted):
                 best = _Fit(own, counted)
-            enough = goal if self._counter.is_cheap else _GOOD_SHARE * goal
+            is_exact = self._counter.is_cheap and len(seen) <= _EXACT_ROUNDS
+            enough = goal if is_exact else _GOOD_SHARE * goal
             if best is not None and best.counted >= enough:
                 return best
             own = _next(own, goal - counted, self._line.slope, seen)
@@ -118,9 +122,12 @@ def _line(seen: Mapping[int, int], answer: int) -> _Line:
 
 
 def _next(own: int, missing: int, slope: float, seen: Mapping[int, int]) -> int:
-    """The next length to try: downwards from one that is tried already, so that a prompt below the goal is found."""
+    """The next length to try: where the line says, or the nearest to it that has not been tried, below before above."""
     step = int(missing / slope)
-    candidate = own + (step or (1 if missing > 0 else -1))
-    while candidate in seen:
-        candidate -= 1
-    return candidate
+    guess = own + (step or (1 if missing > 0 else -1))
+    away = 0
+    while True:
+        for candidate in (guess - away, guess + away):
+            if candidate not in seen:
+                return candidate
+        away += 1

@@ -7,12 +7,17 @@ from niah.scoring.normalize import first_value, judged_part, plain, value_shape
 from niah.types import Case, Score
 
 NAME = "exact"
-VERSION = 1
+VERSION = 2
 _QUOTED_CHARS = 60
 
 
 def score(answer: str, case: Case) -> Score:
-    """1 when the first value of the right shape in the answer is an expected one, else 0 with the reason."""
+    """1 when the first value of the right shape in the answer is an expected one, else 0 with the reason.
+
+    A reply that repeats the prompt is wrong whatever stands in it.
+    """
+    if _is_echo(answer, case):
+        return _wrong("the reply repeats the prompt's instruction: an echo is no retrieval")
     found = first_value(answer, case)
     if found is None:
         return _wrong(_why_none(answer, case))
@@ -21,6 +26,12 @@ def score(answer: str, case: Case) -> Score:
     owners = [needle.key for needle in case.needles if plain(needle.value) == found.value]
     whose = f"the value of {owners[0]}" if owners else "which is in no needle"
     return _wrong(f"answered {found.value}, {whose}; expected {case.expected[0]}")
+
+
+def _is_echo(answer: str, case: Case) -> bool:
+    """A server that gives the whole prompt back has the asked value in its reply, at one depth even as the first."""
+    instruction = " ".join(plain(case.instruction).split())
+    return bool(instruction) and instruction in " ".join(plain(answer).split())
 
 
 def _wrong(why: str) -> Score:

@@ -44,7 +44,7 @@ PREFIXED = replace(CASE, answer_prefix="The special magic number for Oslo is")
 )
 def test_right(answer: str) -> None:
     got = score(answer, CASE)
-    assert (got.value, got.correct, got.scorer, got.version) == (1.0, True, "exact", 1)
+    assert (got.value, got.correct, got.scorer, got.version) == (1.0, True, "exact", 2)
     assert got.why == "answered 8471926, as expected"
 
 
@@ -117,4 +117,23 @@ def test_hostile_answers_do_not_fail() -> None:
 
 
 def test_plugin() -> None:
-    assert (PLUGIN.name, PLUGIN.version, PLUGIN.score) == ("exact", 1, score)
+    assert (PLUGIN.name, PLUGIN.version, PLUGIN.score) == ("exact", 2, score)
+
+
+def test_an_echo_is_no_retrieval() -> None:
+    first = Case(
+        depth=0.0,
+        needles=(),
+        instruction="The text below hides a special magic number.",
+        question="What is it?",
+        answer_prefix="",
+        expected=("8471926",),
+        gold="8471926",
+        distractors=(),
+        scorer="exact",
+    )
+    echo = "The text below hides a  special magic number.\n\nThe special magic number is 8471926. What is it?"
+    judged = score(echo, first)
+    assert (judged.value, judged.correct) == (0.0, False)
+    assert "echo" in judged.why
+    assert score("You asked: What is it? 8471926.", first).correct

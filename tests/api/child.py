@@ -1,0 +1,37 @@
+"""``niah run`` in a process of its own that starts at once: the fork server has imported everything already."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import aiolimiter  # noqa: F401
+import httpx2  # noqa: F401
+import openai  # noqa: F401
+import pytest
+import stamina  # noqa: F401
+
+import niah.api as api
+import niah.backends._api_session
+import niah.backends._openai_dialect
+import niah.backends._openai_model
+import niah.backends.openai
+import niah.haystacks.chronicle
+import niah.scoring.exact
+import niah.tasks.multikey  # noqa: F401
+from niah.config import build_config, normalise
+from niah.errors import NiahError
+from tests.loopback import close_other_sockets
+
+
+def run(settings: dict[str, Any], heard: str) -> None:
+    """Run to the end, without figures and report; exits as the command would, what it says goes to a file."""
+    close_other_sockets(pytest.MonkeyPatch())
+    api.write_outputs = lambda record: []
+    try:
+        code = api.execute(api.plan_run(build_config(normalise(settings)))).exit_code
+    except NiahError as err:
+        code = err.exit_code
+        with open(heard, "a") as file:  # noqa: PTH123
+            file.write(f"{err}\n")
+    sys.exit(code)
