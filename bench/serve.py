@@ -3,8 +3,9 @@
     python bench/serve.py
 
 The same requests are first sent by the bare HTTP library, 64 at a time, to the same server in its own process: that is
-the floor. What a run takes beyond it, per cell, is niah's own: building and sizing prompts, the SDK, the limits, judging
-and a row on disk (fsync included). Resident memory is read after a quarter and at the end of ten times as many cells.
+the floor. What a run takes beyond it, per cell, is niah's own: building and sizing prompts, the SDK, the limits,
+judging and a row on disk (fsync included). Resident memory is read after a quarter and at the end of ten times as many
+cells.
 """
 
 from __future__ import annotations
