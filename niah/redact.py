@@ -15,7 +15,7 @@ _KEY = r"(?:sk|pk|rk|gsk|xai|r8)-[A-Za-z0-9_\-]{12,}|AIza[A-Za-z0-9_\-]{20,}|hf_
 _KEY_VALUE = re.compile(rf"(?<![A-Za-z0-9])(?:{_KEY})")
 _HEADER = re.compile(
     r"(?i)(\b(?:proxy-)?authorization\b|\bx-api-key\b|\bx-goog-api-key\b|\bapi-key\b|\b(?:set-)?cookie\b)"
-    r"(['\"]?\s*[:=,]\s*b?['\"]?)(?:(bearer|basic)\s+)?[^\s'\",;}\]]+"
+    r"(['\"]?\s*[:=,]\s*(?:b(?=['\"]))?['\"]?)(?:(bearer|basic)\s+)?[^\s'\",;}\]]+"
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=\-]{6,}")
 _QUERY = re.compile(r"(?i)([?&](?:[a-z_\-]*key|[a-z_\-]*token|password|secret|signature|sig)=)[^&\s'\"#]+")

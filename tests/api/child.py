@@ -17,6 +17,7 @@ import niah.backends._openai_dialect
 import niah.backends._openai_model
 import niah.backends.openai
 import niah.haystacks.chronicle
+import niah.haystacks.noise
 import niah.scoring.exact
 import niah.tasks.multikey  # noqa: F401
 from niah.config import build_config, normalise

@@ -41,7 +41,7 @@ def ask(niah, tmp_path: Path) -> Callable[..., Any]:
         base = peer.url if backend == "openai" else peer.root
         options = {"base_url": base, "tokenizer": "words", "retry_wait_s": 0.01, "attempts": 4, **(sets or {})}
         pairs = [part for key, value in options.items() for part in ("--set", f"backend.{key}={value}")]
-        out = ("--out", tmp_path / "out")
+        out = ("--haystack", "noise", "--out", tmp_path / "out")
         said = niah("run", "--backend", backend, "-m", "peer", "-l", "512", "-d", "2", "-n", "1", *pairs, *out, *args)
         assert said.code == code, said.err
         assert "Traceback" not in said.err

@@ -104,6 +104,7 @@ def runs(context: Any, peer: Peer, tmp_path: Path) -> Runs:
     settings = {
         "backend": options,
         "model": "peer",
+        "haystack": "noise",
         "out": str(tmp_path / "runs"),
         "grid": {"lengths": "512", "depths": "3", "trials": CELLS // 3},
     }

@@ -11,7 +11,8 @@ import pytest
 
 from niah.backends._api_faults import asked_again_now, fault_of_status, retry_after_s
 from niah.backends._api_options import ApiOptions, api_key
-from niah.errors import BackendUnavailable, ConfigError
+from niah.errors import BackendUnavailable
+from niah.registry import load
 from tests.api.peer import KEY, Peer
 from tests.loopback import is_here
 
@@ -35,8 +36,6 @@ def test_tokens_per_minute(start_peer, ask) -> None:
     ask(peer, "-n", "3", sets={"concurrency": 8, "tokens_per_minute": rate})
     # 4 canaries of 256 and 6 cells of 512, less what the bucket holds at the start
     assert time.monotonic() - started > (4 * 256 + 6 * 512 - rate / 60) / (rate / 60)
-    said = ask(peer, "--fresh", "--json", sets={"tokens_per_minute": 400}, code=2)
-    assert said is not None
 
 
 def test_a_server_that_never_recovers_fails_cells_and_owes_them(start_peer, ask) -> None:
@@ -164,11 +163,18 @@ def test_what_will_not_change_is_asked_once() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("backend", ["openai", "anthropic", "gemini"])
-def test_certificates_are_always_verified(backend: str) -> None:
+def test_certificates_are_always_verified() -> None:
+    import ssl
+
     from niah.backends._api_sdk import http_arguments
 
-    assert "verify" not in http_arguments(ApiOptions(), "https://example.org")
+    context = http_arguments(ApiOptions(), "https://example.org")["verify"]
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    options = {
+        name for backend in ("openai", "anthropic", "gemini") for name in load("backends", backend).options.model_fields
+    }
+    assert not [name for name in options if "verify" in name or "insecure" in name]
 
 
 def test_no_test_leaves_loopback() -> None:
@@ -208,4 +214,3 @@ def test_a_cell_larger_than_a_minute_is_refused(start_peer, niah) -> None:
     said = niah("run", "--backend", "openai", "-m", "peer", "-l", "512", "-d", "2", "-n", "1", *pairs)
     assert said.code == 2
     assert "never fits into backend.tokens_per_minute=400" in said.err
-    assert issubclass(ConfigError, Exception)
