@@ -121,7 +121,8 @@ class _Engine:
             raise ConfigError(f"the shape of {self.info.name!r} is not known, so its cache cannot be built.")
         kv = request.kv
         if kv.k_dtype == "auto":
-            kv = replace(kv, k_dtype=self.info.reference_kv, v_dtype=self.info.reference_kv)
+            dtype = self.info.reference_kv or "bf16"
+            kv = replace(kv, k_dtype=dtype, v_dtype=dtype)
         setting = Setting(
             self.loaded, kv, self.info.shape, self.info.source, self.options.thread_count(), self.options.model_dump()
         )
