@@ -116,13 +116,24 @@ def folder_revision(folder: Path) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(p for p in folder.iterdir() if p.is_file()):
-        size = path.stat().st_size
-        digest.update(f"{path.name}:{size};".encode())
-        with path.open("rb") as stream:
-            if size <= SMALL_FILE_BYTES:
-                digest.update(stream.read())
-                continue
-            for i in range(SAMPLES + 1):
-                stream.seek((size - SAMPLE_BYTES) * i // SAMPLES)
-                digest.update(stream.read(SAMPLE_BYTES))
+        digest.update(f"{path.name}:{path.stat().st_size};".encode())
+        _add_content(digest, path)
     return f"local:{digest.hexdigest()[:16]}"
+
+
+def file_revision(path: Path) -> str:
+    """The same for a model in one file, whatever it is called."""
+    digest = hashlib.sha256(f"{path.stat().st_size};".encode())
+    _add_content(digest, path)
+    return f"local:{digest.hexdigest()[:16]}"
+
+
+def _add_content(digest: hashlib._Hash, path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        if size <= SMALL_FILE_BYTES:
+            digest.update(stream.read())
+            return
+        for i in range(SAMPLES + 1):
+            stream.seek((size - SAMPLE_BYTES) * i // SAMPLES)
+            digest.update(stream.read(SAMPLE_BYTES))

@@ -42,7 +42,7 @@ def converted_folder(alias: str) -> Path:
 
 
 @contextmanager
-def _parsed_once() -> Iterator[None]:
+def parsed_once() -> Iterator[None]:
     """Parse the file's header once: config, weights and tokenizer each read it anew, five seconds a time."""
     import gguf
 
@@ -74,7 +74,7 @@ def _convert(gguf_file: Path, target: Path) -> None:
         extra["quantization_config"] = GgufConfig(dequantize=True)
     except ImportError:  # older releases always expand the blocks
         pass
-    with _parsed_once():
+    with parsed_once():
         model = AutoModelForCausalLM.from_pretrained(
             gguf_file.parent, gguf_file=gguf_file.name, dtype=torch.bfloat16, **extra
         )

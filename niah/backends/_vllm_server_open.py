@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from niah.backends._vllm_server_http import ServerClient, http_library
+from niah.backends._server_http import http_library
+from niah.backends._server_process import ServerProcess
+from niah.backends._vllm_server_http import ServerClient
 from niah.backends._vllm_server_metrics import CacheInfo, parse_samples, read_cache
-from niah.backends._vllm_server_process import ServerProcess, start_server
+from niah.backends._vllm_server_process import start_server
 from niah.backends._vllm_server_session import ServerSession
 from niah.backends._vllm_settings import DTYPES, WORDS, cache_word, compute_dtype
 from niah.backends.base import ModelInfo, Session, SessionRequest

@@ -1,108 +1,19 @@
-"""A vLLM server of our own: its command line, its start, its log, and its certain end."""
+"""A vLLM server of our own: its command line, environment and start."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from niah.backends import _vllm_server_watch as watch
 from niah.backends._gguf import spare_threads
+from niah.backends._server_process import LOOPBACK, ServerProcess, pick_port
 from niah.backends._vllm_settings import as_flags, engine_settings
 from niah.backends.base import ModelInfo, SessionRequest
-from niah.errors import BackendUnavailable, ConfigError
+from niah.errors import BackendUnavailable
 
 if TYPE_CHECKING:
     from niah.backends.vllm_server import VllmServerOptions
-
-LOOPBACK = "127.0.0.1"
-LOG_LINES = 15
-_LOG_TAIL_BYTES = 16_384
-
-
-class ServerProcess:
-    """A command in a process group of its own, which ends with this process, however that ends.
-
-    Attributes:
-        log: stdout and stderr of the command; kept when it failed, removed after an orderly end.
-    """
-
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="niah-vllm-server-"))
-        self.log = self._folder / "server.log"
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603  our own argument list, no shell
-                [sys.executable, "-I", watch.__file__, *command],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=dict(environment),
-                start_new_session=True,
-            )
-
-    @property
-    def pid(self) -> int:
-        """The group's leader: a small watcher, whose child the command is."""
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def last_lines(self, count: int = LOG_LINES) -> list[str]:
-        """The end of the log."""
-        with self.log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _LOG_TAIL_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-        return [line for line in text.splitlines() if line.strip()][-count:]
-
-    def stop(self, *, keep_log: bool = False) -> None:
-        """End the group and wait for it; may take some seconds. Calling it again does nothing."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(watch.GRACE_S + 2)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            # the watcher itself may have been killed: then nobody else ends the group
-            self._kill()
-        if not keep_log:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _kill(self) -> None:
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            return
-        self._process.wait()
-
-
-def pick_port(asked: int | None) -> int:
-    """The asked port, or a free one.
-
-    Raises:
-        ConfigError: something listens on the asked port already.
-    """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # as servers do: a port that a finished connection still holds is free
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, asked or 0))
-        except OSError as err:
-            raise ConfigError(
-                f"port {asked} of {LOOPBACK} cannot be used ({err.strerror}): stop what listens there, "
-                "name another backend.port, or name none and a free one is taken."
-            ) from err
-        return int(probe.getsockname()[1])
 
 
 def server_command(
@@ -145,7 +56,7 @@ def start_server(
     port = pick_port(options.port)
     command = server_command(options, info, request, port, on_cpu=on_cpu)
     try:
-        process = ServerProcess(command, server_environment(options))
+        process = ServerProcess(command, server_environment(options), "vllm-server")
     except OSError as err:
         raise BackendUnavailable(f"vLLM's server cannot be started: {err}.") from err
     return process, f"http://{LOOPBACK}:{port}"

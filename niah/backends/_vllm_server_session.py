@@ -21,8 +21,8 @@ from niah.kv.memory import kv_bytes, naive_mha_bytes, reference_bytes, stored_to
 from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
 
 if TYPE_CHECKING:
+    from niah.backends._server_process import ServerProcess
     from niah.backends._vllm_server_open import Facts
-    from niah.backends._vllm_server_process import ServerProcess
     from niah.backends.vllm_server import VllmServerOptions
 
 _PATH = "/v1/completions"

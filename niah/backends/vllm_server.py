@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from niah.backends._server_http import is_loopback
 from niah.backends._vllm_check import problems
-from niah.backends._vllm_server_http import is_loopback
 from niah.backends._vllm_settings import VllmEngineOptions, describe_for_engine
 from niah.backends.base import QUIET, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.kv.base import KVConfig

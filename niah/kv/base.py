@@ -21,8 +21,22 @@ ELEMENT_BITS: Mapping[str, int] = {
     "int3": 3,
     "int2": 2,
     "nvfp4": 4,
+    "q8_0": 8,
+    "q5_1": 5,
+    "q5_0": 5,
+    "q4_1": 4,
+    "q4_0": 4,
+    "iq4_nl": 4,
 }
 SIXTEEN_BIT = ("bf16", "fp16")
+# llama.cpp's blocks (ggml/src/ggml-common.h): 32 elements, an fp16 scale, and in the _1 types an fp16 minimum
+BLOCK_ELEMENTS = 32
+BLOCK_SCALE_BYTES: Mapping[str, int] = {"q8_0": 2, "q5_1": 4, "q5_0": 2, "q4_1": 4, "q4_0": 2, "iq4_nl": 2}
+
+
+def block_bytes(dtype: str) -> int:
+    """Bytes of one block of 32 elements of a llama.cpp type: 34 for ``q8_0``, 18 for ``q4_0``."""
+    return BLOCK_ELEMENTS * ELEMENT_BITS[dtype] // 8 + BLOCK_SCALE_BYTES[dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +47,8 @@ class KVConfig:
         name: label in tables and rows, for instance ``int8`` or ``streaming(sinks=4,window=512)``.
         k_dtype, v_dtype: stored element type of keys and values; ``auto`` leaves it to the engine.
         granularity: what shares one scale: ``none``, ``tensor``, ``token_head`` (one per token and head),
-            ``group_token`` (groups along head_dim, per token), ``kivi`` (keys per channel along tokens, values
-            per token).
+            ``group_token`` (groups along head_dim, per token), ``block`` (llama.cpp's blocks of 32 along head_dim),
+            ``kivi`` (keys per channel along tokens, values per token).
         group_size: elements per group; must divide head_dim (per token) or the residual (per channel).
         symmetric: scale only (True) or scale and zero point (False).
         scales: ``dynamic`` (from the data), ``checkpoint``, ``unit`` (1.0).

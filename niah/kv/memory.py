@@ -7,6 +7,7 @@ T is the number of tokens whose K and V are stored. Per layer, for one sequence:
 window, chunked        the same with ``min(T, W)``; sinks and window: ``min(T, sinks + window)``
 per token and head     one 4-byte scale beside each key and each value (vLLM's ``int8_per_token_head``)
 groups along head_dim  fp16 scale (and fp16 zero point) per group
+llama.cpp blocks       34, 24, 22, 20, 18, 18 B per 32 elements: q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl
 KIVI                   arXiv:2402.02750: keys per channel in groups of tokens, values per token, 16-bit residual
 Infini-attention       arXiv:2404.07143: ``(k_dim · v_dim + k_dim) · 4`` per head, and one local segment
 linear, shared         a constant state; nothing
@@ -27,7 +28,7 @@ from typing import Any
 
 from niah.errors import ConfigError
 from niah.kv._library import LIBRARIES, library_bytes
-from niah.kv.base import ELEMENT_BITS, KVConfig, is_quantised
+from niah.kv.base import BLOCK_ELEMENTS, BLOCK_SCALE_BYTES, ELEMENT_BITS, KVConfig, is_quantised
 from niah.kv.shape import LayerShape, ModelShape
 from niah.types import JSON
 
@@ -42,7 +43,7 @@ _NVFP4_GROUP = 16
 # what a layer in 16 bit has of a quantised setting
 _PLAIN: dict[str, Any] = {"granularity": "none", "group_size": None, "symmetric": True, "scales": "dynamic"}
 _PLAIN |= {"residual": 0, "skip_layers": ()}
-_GRANULARITIES = ("none", "tensor", "token_head", "group_token", "kivi", "turboquant", *LIBRARIES)
+_GRANULARITIES = ("none", "tensor", "token_head", "group_token", "block", "kivi", "turboquant", *LIBRARIES)
 REFERENCE = KVConfig("reference")
 
 
@@ -291,6 +292,8 @@ def _group(kv: KVConfig, dtype: str, dim: int, side: str) -> int | None:
 
     In a mixed setting such as K8V4 only the narrow side is grouped: the 8-bit one has a scale per token and head.
     """
+    if dtype in BLOCK_SCALE_BYTES:
+        return BLOCK_ELEMENTS
     if _bits(dtype) >= 16 or (kv.granularity == "kivi" and side == "keys"):
         return None
     if kv.granularity in ("group_token", *LIBRARIES) and (_bits(dtype) < 8 or kv.k_dtype == kv.v_dtype):
@@ -307,6 +310,8 @@ def _token_bytes(kv: KVConfig, dtype: str, dim: int, side: str) -> tuple[int, in
         return payload, 0 if _bits(dtype) == 8 else _FP16_BYTES if side == "keys" else 2 * _FP16_BYTES
     group = _group(kv, dtype, dim, side)
     if group is not None:
+        if dtype in BLOCK_SCALE_BYTES:
+            return payload, dim // group * BLOCK_SCALE_BYTES[dtype]
         if dtype == "nvfp4":
             return payload, dim // group
         # KIVI keeps a scale and a minimum in every case

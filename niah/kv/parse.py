@@ -15,7 +15,7 @@ from niah.kv.base import SIXTEEN_BIT, KVConfig, KVPreset
 from niah.kv.combine import Part, check_combination, combine
 
 Argument = int | float | str
-ALIASES: Mapping[str, str] = {"fp8": "fp8_e4m3"}
+ALIASES: Mapping[str, str] = {"fp8": "fp8_e4m3", "f16": "fp16"}
 # stands for the model's own 16-bit type where a list of settings is written before the model is known
 REFERENCE_NAME = "reference"
 _SETTING = re.compile(r"(?P<name>[\w.:+-]+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)

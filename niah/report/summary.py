@@ -152,7 +152,7 @@ def mismatches(record: RunRecord) -> list[Mismatch]:
         wrong = [
             (abs(usage.logical_bytes - usage.formula_bytes), row.length, usage.tokens, usage)
             for row in record.rows
-            if row.kv == kv and (usage := row.kv_memory).source.startswith("measured")
+            if row.kv == kv and (usage := row.kv_memory).source.startswith(("measured", "reported"))
             and usage.logical_bytes is not None and usage.formula_bytes is not None
             and usage.logical_bytes != usage.formula_bytes
         ]  # fmt: skip
