@@ -17,6 +17,7 @@ from niah import __version__
 from niah.config import RunConfig, build_config, merge, normalise
 from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
+from niah.report.cost import total_cost
 from niah.report.palette import Palette
 from niah.report.summary import SettingSummary, summaries
 from niah.runner import events as ev
@@ -72,6 +73,12 @@ class Outcome:
     truncated: int
     failed: int
     settings: tuple[SettingSummary, ...]
+    stopped_by: str = ""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the cells of the run were billed, all its parts together; None where nobody knows."""
+        return total_cost(self.settings)
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``niah run --json``."""
@@ -79,6 +86,8 @@ class Outcome:
         return {
             "run": str(self.folder),
             "status": self.status,
+            "stopped_by": self.stopped_by,
+            "cost_usd": self.cost_usd,
             "cells": self.cells,
             "answered": self.answered,
             "refused": self.refused,
@@ -102,6 +111,7 @@ def setting_json(summary: SettingSummary) -> dict[str, Any]:
         "accuracy_of_asked": summary.share_of_asked,
         "kv_bytes_per_token": summary.kv_bytes_per_token,
         "broken": summary.broken,
+        "cost_usd": summary.cost_usd,
     }
 
 
@@ -136,7 +146,7 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
         record = RunRecord.load(folder.path)
         for note in write_outputs(record, plan):
             events.emit(ev.Note(note))
-        return _outcome(plan, record, folder.path, status)
+        return _outcome(plan, record, folder.path, status, stop.why)
 
 
 def _at_difficulty(plan: Plan, manifest: Manifest, events: ev.Events) -> Plan:
@@ -188,7 +198,7 @@ async def _with_signals(
             loop.remove_signal_handler(sig)
 
 
-def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str) -> Outcome:
+def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str, why: str) -> Outcome:
     found = summaries(record)
     totals = [s.total for s in found]
     failed = sum(t.failed for t in totals)
@@ -206,6 +216,7 @@ def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str) -> Outcom
         truncated=sum(t.truncated for t in totals),
         failed=failed,
         settings=tuple(found),
+        stopped_by=why,
     )
 
 

@@ -71,6 +71,22 @@ class GridConfig(_Section):
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+class PriceConfig(_Section):
+    """The user's own price, in US dollars per million tokens.
+
+    Attributes:
+        cached_usd, written_usd: prompt tokens read from and written to a provider's prefix cache; None is
+            ``input_usd``.
+        batch_factor: what a batch costs of the full price.
+    """
+
+    input_usd: float = Field(ge=0, allow_inf_nan=False)
+    output_usd: float = Field(ge=0, allow_inf_nan=False)
+    cached_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    written_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    batch_factor: float = Field(default=0.5, gt=0, le=1)
+
+
 class RunConfig(_Section):
     """A run as asked for.
 
@@ -83,6 +99,10 @@ class RunConfig(_Section):
         max_minutes: stop cleanly after this time.
         difficulty: ``auto`` lets a probe of the reference choose the task's rung, so that it is neither easy nor
             hopeless.
+        max_cost, max_tokens: stop cleanly before the run as a whole, earlier parts included, has cost this many US
+            dollars, or has taken this many prompt and output tokens.
+        price: the user's own price; None looks the model up in a public list.
+        cache: folder of answers that are kept across runs; None keeps none.
         plugins: Python files with further plugins, loaded for this run.
     """
 
@@ -98,6 +118,10 @@ class RunConfig(_Section):
     out: str = "results"
     max_minutes: float | None = Field(default=None, gt=0)
     difficulty: Literal["auto"] | None = None
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, gt=0)
+    price: PriceConfig | None = None
+    cache: str | None = None
     plugins: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class FakeOptions(BackendOptions):
         fail_kind: the failure's kind.
         break_kv: KV settings that answer with garbage.
         delay_s: seconds that each group takes.
+        provider: whose prices its tokens have, by the name that genai-prices has for it; the model is then one of its.
+        prefix_cache: whether a context is read from a prefix cache after its first question.
         crash_after: groups after which the whole process gives up with an engine error; 0 never.
     """
 
@@ -35,6 +37,8 @@ class FakeOptions(BackendOptions):
     break_kv: tuple[str, ...] = ()
     delay_s: float = Field(default=0.0, ge=0, json_schema_extra=QUIET)
     crash_after: int = Field(default=0, ge=0, json_schema_extra=QUIET)
+    provider: str | None = Field(default=None, json_schema_extra=QUIET)
+    prefix_cache: bool = False
     context_tokens: int = 4_194_304
 
 
@@ -46,6 +50,7 @@ def _describe(options: FakeOptions, model: str) -> ModelInfo:
         tokenizer=WordTokenizer(),
         template=Template("completion", prefix="", suffix=""),
         context_tokens=options.context_tokens,
+        provider=options.provider,
     )
 
 
@@ -71,9 +76,10 @@ class _FakeSession:
         if self._options.delay_s:
             await asyncio.sleep(self._options.delay_s)
         self._request.on_tokens(len(group[0].context))
-        return [self._reply(prompt) for prompt in group]
+        cached = len(group[0].context) if self._options.prefix_cache else 0
+        return [self._reply(prompt, cached if position else 0) for position, prompt in enumerate(group)]
 
-    def _reply(self, prompt: Prompt) -> Reply:
+    def _reply(self, prompt: Prompt, cached: int) -> Reply:
         self._asked += 1
         if self._options.fail_every and self._asked % self._options.fail_every == 0:
             return Failure(self._options.fail_kind, "the scripted backend was told to fail here")
@@ -81,7 +87,13 @@ class _FakeSession:
         text = scripted.get(self._options.reply, self._options.reply)
         if self._request.kv.name in self._options.break_kv:
             text = " the the of of and and"
-        return Answer(text=text, stop="stop", prompt_tokens=prompt.token_count, output_tokens=len(text.split()))
+        return Answer(
+            text=text,
+            stop="stop",
+            prompt_tokens=prompt.token_count,
+            output_tokens=len(text.split()),
+            cached_tokens=cached,
+        )
 
 
 class _FakeEngine:

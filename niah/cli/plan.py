@@ -11,6 +11,9 @@ from niah.cli import options as opt
 
 if TYPE_CHECKING:
     from niah.config import RunConfig
+    from niah.runner.plan import Plan
+
+PRICED = ("input_usd", "cached_usd", "written_usd", "output_usd")
 
 
 def plan(
@@ -33,6 +36,9 @@ def plan(
     reuse: opt.Reuse = None,
     out: opt.Out = None,
     max_minutes: opt.MaxMinutes = None,
+    max_cost: opt.MaxCost = None,
+    max_tokens: opt.MaxTokens = None,
+    cache: opt.Cache = None,
     plugin: opt.Plugin = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="Memory of the card, 80GiB: says what fits.")] = None,
     as_json: opt.Json = False,
@@ -45,18 +51,45 @@ def plan(
 def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None) -> None:
     """Print the plan; exit code 2 when something cannot run."""
     from niah.kv.memory import parse_bytes
+    from niah.runner.estimate import estimate
     from niah.runner.plan import make_plan
     from niah.stats.power import detectable_drop
 
     made = make_plan(config)
     contexts = len(made.lengths) * made.config.grid.trials
     drop = detectable_drop(contexts * len(made.depths), contexts)
-    document = made.to_json(drop, parse_bytes(gpu) if gpu else None)
+    # what cannot run is not counted: its prompts may not even be buildable
+    money = None if made.problems else {**estimate(made).to_json(), "prices": price_list(made)}
+    document = made.to_json(drop, parse_bytes(gpu) if gpu else None, money)
     if not as_json:
         _print(made, document)
     else:
         typer.echo(json.dumps(document))
     raise typer.Exit(2 if made.problems else 0)
+
+
+def price_list(made: Plan) -> dict[str, Any] | None:
+    """The prices that a plan counts with, as they go into the record of a run."""
+    return None if made.prices is None else made.prices.to_json()
+
+
+def _money(made: Plan, money: dict[str, Any]) -> list[str]:
+    """Lines on what the run costs; none for a model that nobody bills."""
+    from niah.report.cost import dollars
+    from niah.runner.prices import why_unpriced
+
+    prices = money["prices"]
+    if prices is None or money["cost_usd"] is None:
+        return [] if made.info.provider is None else [f"money       unknown: {why_unpriced(made.info)}"]
+    cached = f" ({money['cached_tokens']:,} from the prefix cache)" if money["cached_tokens"] else ""
+    listed = ", ".join(f"{name.removesuffix('_usd')} ${prices[name]:g}" for name in PRICED if name in prices)
+    most, batch = dollars(money["uncached_usd"]), dollars(money["batch_usd"])
+    tokens = f"{money['prompt_tokens']:,} prompt tokens{cached} and {money['output_tokens']:,} output"
+    return [
+        f"money       {dollars(money['cost_usd'])}; at most {most} without the prefix cache, {batch} as a batch",
+        f"            {tokens}, canaries included",
+        f"            per million tokens {listed} ({prices['source']}, {prices['date']})",
+    ]
 
 
 def _print(made: Any, document: dict[str, Any]) -> None:
@@ -76,6 +109,8 @@ def _print(made: Any, document: dict[str, Any]) -> None:
             room = {True: ", fits", False: ", does not fit", None: ""}[entry["fits"]]
             size = human_bytes(entry["logical_bytes"])
             lines.append(f"KV memory   {entry['kv']} at {length_label(entry['length'])}: {size}{room}")
+    if document["money"] is not None:
+        lines += _money(made, document["money"])
     drop = document["detectable_drop"]
     pairs = len(made.lengths) * len(made.depths) * most
     sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else _too_few(len(made.lengths) * most)

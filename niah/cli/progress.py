@@ -147,10 +147,14 @@ class Progress:
                 "--set answer_budget=… gives more room",
                 "yellow",
             )
+        if outcome.cost_usd is not None:
+            from niah.report.cost import dollars
+
+            self._say(f"the cells of this run cost {dollars(outcome.cost_usd)}")
         if outcome.status == "interrupted":
             from niah.cli.options import command_line
 
             self._say(f"interrupted; go on with: {command_line()}", "yellow")
         if outcome.status == "budget":
-            self._say("the time limit was reached; the same command goes on", "yellow")
+            self._say(f"stopped at {outcome.stopped_by}; the same command goes on, with a higher limit", "yellow")
         self.out.print(f"{outcome.folder}/report.html", soft_wrap=True, markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,6 +59,8 @@ def show(
     console.print(summary_table([s for s in summaries(record) if s.kv in wanted]))
     for waste in paging_waste(record):
         typer.echo(waste.sentence())
+    for line in cost_lines(record, wanted):
+        typer.echo(line)
     for failure in failure_kinds(record.rows):
         typer.echo(f"{failure.kv}: {failure.cells} × {failure.kind}: {failure.message}")
     for mismatch in mismatches(record):
@@ -69,8 +72,25 @@ def show(
         typer.echo(f"rows.jsonl: {len(record.bad_lines)} lines cannot be read and are left out", err=True)
 
 
+def cost_lines(record: Any, wanted: list[str]) -> list[str]:
+    """A line per setting and length that has a cost."""
+    from niah.grid import length_label
+    from niah.report.cost import dollars, length_costs
+
+    lines = []
+    for entry in length_costs(record):
+        if entry.kv not in wanted:
+            continue
+        more = f", {entry.unknown} cells of unknown cost" if entry.unknown else ""
+        more += f", {entry.cached} from the cache" if entry.cached else ""
+        each = f"{dollars(entry.per_cell_usd)} a cell"
+        lines.append(f"{entry.kv} at {length_label(entry.length)}: {dollars(entry.cost_usd)}, {each}{more}")
+    return lines
+
+
 def _document(record: Any, grids: dict[str, Any]) -> dict[str, Any]:
     from niah.api import setting_json
+    from niah.report.cost import length_costs
     from niah.report.paging import paging_waste
     from niah.report.summary import summaries
 
@@ -89,6 +109,7 @@ def _document(record: Any, grids: dict[str, Any]) -> dict[str, Any]:
         for name, grid in grids.items()
         for (length, depth), cell in sorted(grid.cells.items())
     ]
+    costs = [asdict(entry) for entry in length_costs(record) if entry.kv in grids]
     settings = [setting_json(s) for s in summaries(record) if s.kv in grids]
     return {
         "run": str(record.path),
@@ -96,4 +117,5 @@ def _document(record: Any, grids: dict[str, Any]) -> dict[str, Any]:
         "settings": settings,
         "paging": [waste.to_json() for waste in paging_waste(record)],
         "cells": cells,
+        "costs": costs,
     }

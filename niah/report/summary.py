@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from niah.report.cost import cost_sentence, cost_usd
 from niah.report.difference import build_difference
 from niah.report.heatmap import CellSummary, summarize
 from niah.store.read import RunRecord, newest
@@ -24,6 +25,7 @@ class SettingSummary:
         ratio: logical bytes over those of a 16-bit cache of the same model and tokens; below 1 is smaller.
         delta: accuracy minus the reference's, over the pairs that both answered; None for the reference itself.
         pairs: how many pairs ``delta`` rests on.
+        cost_usd: what its cells were billed; None where nobody knows.
     """
 
     kv: str
@@ -34,6 +36,7 @@ class SettingSummary:
     is_reference: bool
     delta: float | None = None
     pairs: int = 0
+    cost_usd: float | None = None
 
     @property
     def share_of_asked(self) -> float | None:
@@ -95,6 +98,7 @@ def summaries(record: RunRecord) -> list[SettingSummary]:
                 is_reference=is_reference,
                 delta=pairs.delta if pairs else None,
                 pairs=pairs.pairs if pairs else 0,
+                cost_usd=cost_usd(own),
             )
         )
     return found
@@ -190,6 +194,9 @@ def summary_sentences(record: RunRecord) -> list[str]:
         sentences.append(f"{_cells(failed)} failed: owed again, not counted as wrong.")
     if other:
         sentences.append(f"{_cells(other)} {'was' if other == 1 else 'were'} truncated or refused and not scored.")
+    cost = cost_sentence(record)
+    if cost:
+        sentences.append(cost)
     return sentences or ["No cell has been run yet."]
 
 

@@ -51,7 +51,7 @@ class Rounds:
         """Why no further trials were spent, in words."""
         last = self._log[-1]["undecided"] if self._log else {}
         if status == "budget":
-            return "the time limit was reached before every verdict was settled"
+            return "a limit on time, money or tokens was reached before every verdict was settled"
         if status != "finished":
             return "it was interrupted" if status == "interrupted" else "the run failed"
         if not last:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from niah import registry
-from niah.backends.base import ModelInfo, Session
+from niah.backends.base import ModelInfo
 from niah.config import GridConfig, Named, RunConfig
 from niah.errors import ConfigError
 from niah.runner.workshop import Group, Workshop
@@ -64,9 +64,8 @@ def canary_prompts(config: RunConfig, info: ModelInfo) -> list[Prompt]:
             length *= 2
 
 
-async def run_canary(session: Session, prompts: Sequence[Prompt], reference: CanaryResult | None) -> CanaryResult:
-    """Ask the canaries and judge them against the reference's, or on their own when there is none."""
-    replies = await session.answer(prompts)
+def judge_replies(prompts: Sequence[Prompt], replies: Sequence[Reply], reference: CanaryResult | None) -> CanaryResult:
+    """Judge the replies to canaries, against the reference's or on their own."""
     right = tuple(_is_right(prompt, reply) for prompt, reply in zip(prompts, replies, strict=True))
     answers = tuple(reply.text if isinstance(reply, Answer) else f"[{reply.kind}]" for reply in replies)
     logprobs = [r.logprob for r in replies if isinstance(r, Answer) and r.logprob is not None]

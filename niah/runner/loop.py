@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from niah.backends.base import Engine, Session, SessionRequest
@@ -14,7 +15,9 @@ from niah.errors import CellError, ConfigError, NiahError, boundary
 from niah.kv.base import KVConfig
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
-from niah.runner.canary import CanaryResult, canary_prompts, run_canary
+from niah.runner.answer_cache import AnswerCache, opened_cache
+from niah.runner.budget import Spending
+from niah.runner.canary import CanaryResult, canary_prompts, judge_replies
 from niah.runner.manifest import Manifest
 from niah.runner.plan import Ids, Plan
 from niah.runner.rows import failed_row, make_row
@@ -23,21 +26,26 @@ from niah.store.folder import RunFolder
 from niah.store.metrics import append_sample
 from niah.store.read import newest, read_rows
 from niah.store.schema import Row
-from niah.types import Failure, Prompt, Reply
+from niah.types import Answer, Failure, Prompt, Reply
 
 VERIFY_GROUPS = 2
 
 
 @dataclass
 class Stop:
-    """Why a run should end early, set from outside (Ctrl-C) or by the clock."""
+    """Why a run should end early, set from outside (Ctrl-C), by the clock, or by a limit on money or tokens.
+
+    Attributes:
+        why: the limit that was reached, as the end of a sentence.
+    """
 
     reason: str = ""
     deadline: float | None = None
+    why: str = ""
 
     def due(self) -> bool:
         if not self.reason and self.deadline is not None and time.monotonic() >= self.deadline:
-            self.reason = "budget"
+            self.reason, self.why = "budget", "the time limit"
         return bool(self.reason)
 
 
@@ -57,6 +65,8 @@ class _State:
     events: ev.Events
     stop: Stop
     rows: dict[str, Row]
+    spending: Spending
+    answers: AnswerCache
     # by a prompt's hash: what keeps its reply, for sessions that give replies before their whole group is done
     keepers: dict[str, Callable[[Prompt, Reply], None]] = field(default_factory=dict)
     # prompts are built in a thread, one context at a time: replies that come meanwhile are not kept waiting
@@ -84,10 +94,18 @@ async def run_plan(
     if read.bad_lines:
         lines = ", ".join(str(n) for n in read.bad_lines[:5])
         events.emit(ev.Note(f"rows.jsonl: line {lines} cannot be read and is left out; its cells are owed again", True))
-    state = _State(plan, folder, manifest, events, stop, newest(read.rows))
+    spending = Spending.of(plan, read.rows, *manifest.spent_beside())
+    with opened_cache(plan) as answers:
+        state = _State(plan, folder, manifest, events, stop, newest(read.rows), spending, answers)
+        return await _run(state, rounds)
+
+
+async def _run(state: _State, rounds: Rounds | None) -> str:
+    plan, manifest, stop = state.plan, state.manifest, state.stop
     owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
     _announce(state, owed)
     manifest.start()
+    owed = _without_cached(state, owed)
     # a setting whose canary is not settled is looked at again even when all its cells have answers
     todo = [kv for kv in plan.kvs if owed[kv.name] or not manifest.settled_canary(kv.name)]
     status = "failed"
@@ -103,16 +121,17 @@ async def run_plan(
                 if stop.due() or rounds is None or not _granted(state, rounds):
                     break
                 owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
-                todo = [kv for kv in plan.kvs if owed[kv.name]]
                 _announce_more(state, owed)
+                owed = _without_cached(state, owed)
+                todo = [kv for kv in plan.kvs if owed[kv.name]]
         status = stop.reason or "finished"
     finally:
         if rounds is not None:
             manifest.adaptive(rounds.to_json(status))
-        manifest.finish(status)
+        manifest.finish(status, state.spending, stop.why)
     if rounds is not None:
-        events.emit(ev.Note(f"trials auto: stopped because {rounds.stopped(status)}"))
-    events.emit(ev.RunFinished(str(folder.path), status))
+        state.events.emit(ev.Note(f"trials auto: stopped because {rounds.stopped(status)}"))
+    state.events.emit(ev.RunFinished(str(state.folder.path), status))
     return status
 
 
@@ -128,11 +147,15 @@ def _announce_more(state: _State, owed: dict[str, list[Owed]]) -> None:
 
 
 def _announce(state: _State, owed: dict[str, list[Owed]]) -> None:
-    cells = sum(len(o.wanted) for groups in owed.values() for o in groups)
+    cells = _cells(owed)
     failed = sum(1 for kv in state.plan.kvs for row in state.rows.values() if row.kv == kv.name and _is_owed(row))
     tokens = sum(o.group.length for groups in owed.values() for o in groups)
     done = state.plan.cell_count - cells
     state.events.emit(ev.RunStarted(str(state.folder.path), state.plan.cell_count, done, min(failed, cells), tokens))
+
+
+def _cells(owed: dict[str, list[Owed]]) -> int:
+    return sum(len(o.wanted) for groups in owed.values() for o in groups)
 
 
 def _is_owed(row: Row) -> bool:
@@ -188,8 +211,16 @@ async def _canary(state: _State, session: Session, kv: KVConfig) -> None:
     reference = state.manifest.reference_canary() if kv.name != state.plan.reference else None
     try:
         prompts = canary_prompts(state.plan.config, state.plan.info)
-        with boundary("engine", "the canary"):
-            result = await run_canary(session, prompts, reference)
+        replies = state.answers.all(kv, prompts)
+        if replies is None:
+            if not _admitted(state, state.spending.admit_canary()):
+                return
+            with boundary("engine", "the canary"):
+                replies = await session.answer(prompts)
+            state.spending.beside(replies)
+            for prompt, reply in zip(prompts, replies, strict=True):
+                state.answers.put(kv, prompt, reply)
+        result = judge_replies(prompts, replies, reference)
     except (CellError, ConfigError) as err:
         state_word = "broken" if isinstance(err, CellError) else "inconclusive"
         result = CanaryResult(state_word, 0, 0, str(err))
@@ -205,9 +236,10 @@ async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> No
     """
     try:
         for owed in queue:
-            if state.is_over:
+            if state.is_over or not _admitted(state, state.spending.admit(owed.group, len(owed.wanted))):
                 return
             await _work_group(state, session, kv, owed)
+            state.spending.settle(owed.group)
     except NiahError as err:
         state.fault = state.fault or err
 
@@ -243,6 +275,63 @@ def _early(state: _State, prompt: Prompt, reply: Reply) -> None:
         keeper(prompt, reply)
 
 
+def _admitted(state: _State, admitted: bool) -> bool:
+    """Stop the run when a limit refuses what comes next."""
+    if not admitted and not state.stop.reason:
+        state.stop.reason, state.stop.why = "budget", state.spending.why
+    return admitted
+
+
+def _without_cached(state: _State, owed: dict[str, list[Owed]]) -> dict[str, list[Owed]]:
+    """What must still be asked when the answers that are in the cache have become rows."""
+    if state.answers.store is None:
+        return owed
+    left = {kv.name: _from_cache(state, kv, owed[kv.name]) for kv in state.plan.kvs}
+    text = f"{_cells(owed) - _cells(left):,} answers from the cache {str(state.answers.store.path)!r}"
+    state.events.emit(ev.Note(f"{text}, {_cells(left):,} prompts to ask"))
+    return left
+
+
+def _from_cache(state: _State, kv: KVConfig, owed: Sequence[Owed]) -> list[Owed]:
+    """Write the rows of cells whose answers are in the cache; returns what must still be asked."""
+    left = []
+    for one in owed:
+        try:
+            prompts = state.plan.workshop.prompts(one.group)
+        except (CellError, ConfigError):
+            left.append(one)  # told where it would be asked
+            continue
+        asked = [prompts[i] for i in one.wanted]
+        group = one.group
+        missing = state.answers.take(kv, asked, partial(_reuse, state, kv, group))
+        if missing:
+            left.append(Owed(group, tuple(i for n, i in enumerate(one.wanted) if n in missing)))
+    if not state.manifest.settled_canary(kv.name):
+        _canary_from_cache(state, kv)
+    return left
+
+
+def _reuse(state: _State, kv: KVConfig, group: Group, prompt: Prompt, answer: Answer) -> None:
+    ids = state.plan.ids(kv, group, prompt.case)
+    _keep(state, make_row(state.plan, kv, group, prompt, answer, ids, _attempt(state, ids), answer_cached=True))
+
+
+def _canary_from_cache(state: _State, kv: KVConfig) -> None:
+    reference = state.plan.reference
+    if reference not in (None, kv.name) and not state.manifest.settled_canary(str(reference)):
+        return  # it could not be compared yet
+    try:
+        prompts = canary_prompts(state.plan.config, state.plan.info)
+    except ConfigError:
+        return  # told where it would be asked
+    replies = state.answers.all(kv, prompts)
+    if replies is None:
+        return
+    result = judge_replies(prompts, replies, state.manifest.reference_canary() if kv.name != reference else None)
+    state.manifest.canary(kv.name, result)
+    state.events.emit(ev.CanaryDone(kv.name, result.state, result.why))
+
+
 async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:
     try:
         with boundary("engine", "the backend"):
@@ -254,6 +343,7 @@ async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:
 def _record(state: _State, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply) -> None:
     ids = state.plan.ids(kv, group, prompt.case)
     _keep(state, make_row(state.plan, kv, group, prompt, reply, ids, _attempt(state, ids)))
+    state.answers.put(kv, prompt, reply)
 
 
 def _record_unbuilt(state: _State, kv: KVConfig, owed: Owed, failure: Failure) -> None:
@@ -272,6 +362,7 @@ def _attempt(state: _State, ids: Ids) -> int:
 def _keep(state: _State, row: Row) -> None:
     state.folder.append(row)
     state.rows[row.cell_id] = row
+    state.spending.row(row)
     state.events.emit(ev.RowDone(row))
 
 
@@ -283,7 +374,9 @@ async def _verify(state: _State, engine: Engine, kv: KVConfig) -> None:
     async with engine.session(_request(state, kv, reuse=False)) as session:
         for group in sample:
             prompts = state.plan.workshop.prompts(group)
-            for prompt, reply in zip(prompts, await _ask(session, prompts), strict=True):
+            replies = await _ask(session, prompts)
+            state.spending.beside(replies)
+            for prompt, reply in zip(prompts, replies, strict=True):
                 row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
                 if row is None or row.outcome != "answered" or isinstance(reply, Failure):
                     continue

@@ -10,6 +10,7 @@ from niah.errors import ConfigError
 from niah.grid import format_lengths
 from niah.kv.memory import formula_text
 from niah.redact import redact
+from niah.runner.budget import Spending
 from niah.runner.canary import CanaryResult
 from niah.runner.host import hardware, versions
 from niah.runner.plan import Plan
@@ -29,7 +30,7 @@ class Manifest:
         self._data["started_at"] = old.get("started_at") or _now()
         earlier = old.get("settings", {})
         self._data["settings"] = {kv.name: _setting(plan, kv, earlier.get(kv.name, {})) for kv in plan.kvs}
-        for key in ("reuse_check", "adaptive", "difficulty"):
+        for key in ("reuse_check", "adaptive", "difficulty", "spent", "rescored"):
             if key in old:
                 self._data[key] = old[key]
 
@@ -40,9 +41,21 @@ class Manifest:
         self._data |= {"status": "running", "finished_at": None, "resumed_at": _now()}
         self._save()
 
-    def finish(self, status: str) -> None:
-        self._data |= {"status": status, "finished_at": _now()}
+    def finish(self, status: str, spending: Spending | None = None, why: str = "") -> None:
+        self._data |= {"status": status, "finished_at": _now(), "stopped_by": why}
+        if spending is not None:
+            self._data["spent"] = {
+                "cost_usd": spending.usd if self._plan.prices is not None else None,
+                "tokens": spending.tokens,
+                "beside_usd": spending.beside_usd,
+                "beside_tokens": spending.beside_tokens,
+            }
         self._save()
+
+    def spent_beside(self) -> tuple[float, int]:
+        """US dollars and tokens that earlier parts of this run spent without a row."""
+        spent = self._data.get("spent", {})
+        return float(spent.get("beside_usd") or 0.0), int(spent.get("beside_tokens") or 0)
 
     def effective(self, kv: str, values: dict[str, Any]) -> None:
         """Settings read back from the engine after the setting has run."""
@@ -131,6 +144,7 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
             "digest": info.tokenizer.digest,
             "assembly": shop.segmented(0).mode,
         },
+        "prices": plan.prices.to_json() if plan.prices is not None else None,
         "hardware": hardware(),
         "versions": {"niah": version, **versions()},
         "questions": _questions(plan),

@@ -17,8 +17,9 @@ from niah.kv.base import KVConfig
 from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.kv.parse import parse_kv, reference_for
 from niah.runner.host import this_host
+from niah.runner.prices import Prices, find_prices, why_unpriced
 from niah.runner.workshop import BUILDER_VERSION, Group, Workshop
-from niah.types import ROW_SCHEMA, Case, Problem
+from niah.types import ROW_SCHEMA, Case, Problem, Prompt
 
 # what --trials auto begins with: enough contexts for a first verdict even at a single length
 FIRST_TRIALS = 6
@@ -42,6 +43,7 @@ class Plan:
         groups: contexts in the order in which they are asked; with ``--trials auto`` all that may be asked.
         limits: trials that a setting has been granted so far, where that is not all.
         problems: why it cannot run; empty when it can.
+        prices: what its tokens cost; None where nobody bills them or no price is known.
     """
 
     config: RunConfig
@@ -56,6 +58,7 @@ class Plan:
     groups: tuple[Group, ...]
     problems: list[Problem] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)
+    prices: Prices | None = None
 
     @property
     def cell_count(self) -> int:
@@ -101,6 +104,21 @@ class Plan:
         }
         cell = {**pair, **self._engine_identity(), "kv": kv.to_json()}
         return Ids(identity(cell), identity(pair))
+
+    def answer_id(self, kv: KVConfig, prompt: Prompt) -> str:
+        """Hash of all that decides an answer, without what only judges it: the key of the answer cache."""
+        shop, case = self.workshop, prompt.case
+        decides = {
+            "prompt": prompt.sha256,
+            "answer_budget": prompt.answer_budget,
+            # decoding stops when the task has what it asked for
+            "task": [shop.task.name, shop.task.version, registry.digest("tasks", shop.task.name)],
+            "expected": list(case.expected),
+            "gold": list(prompt.gold),
+            **self._engine_identity(),
+            "kv": kv.to_json(),
+        }
+        return identity(decides)
 
     def _text_identity(self, case: Case) -> dict[str, Any]:
         """What decides the prompts of a run and their judgement."""
@@ -152,7 +170,9 @@ class Plan:
             asked["difficulty"] = self.config.difficulty
         return identity(asked)[:10]
 
-    def to_json(self, detectable_drop: float | None, gpu_bytes: int | None = None) -> dict[str, Any]:
+    def to_json(
+        self, detectable_drop: float | None, gpu_bytes: int | None = None, money: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         """The document of ``niah plan --json``; the smallest visible drop comes from the statistics."""
         return {
             "cells": self.cell_count,
@@ -160,7 +180,8 @@ class Plan:
             "contexts": len(self.kvs) * len(self.groups),
             "tokens_naive": self.tokens_naive,
             "tokens_unique": self.tokens_unique,
-            "cost_usd": None,
+            "cost_usd": None if money is None else money["cost_usd"],
+            "money": money,
             "minutes": None,
             "kv_memory": self._memory(gpu_bytes),
             "detectable_drop": detectable_drop,
@@ -203,9 +224,15 @@ def make_plan(config: RunConfig) -> Plan:
     kvs, reference = _settings(config, names, info)
     problems = [p for kv in kvs for p in backend.check(options, kv, info.shape, this_host())]
     problems += _too_long(info, lengths)
+    prices = find_prices(config, info)
+    if config.max_cost is not None and prices is None:
+        hint = "Give one: --set price.input_usd=…, --set price.output_usd=… (per million tokens), or use --max-tokens."
+        problems.append(Problem("max_cost", f"{config.max_cost:g}", why_unpriced(info), hint))
     workshop = Workshop(config, info, max(lengths))
     groups = tuple(_groups(workshop, lengths, depths, config.grid.trials))
-    plan = Plan(config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems)
+    plan = Plan(
+        config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems, prices=prices
+    )
     if not problems:
         _try_building(plan)
     return plan

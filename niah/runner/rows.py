@@ -9,6 +9,7 @@ from niah import registry
 from niah.kv.base import KVConfig
 from niah.redact import redact
 from niah.runner.plan import Ids, Plan
+from niah.runner.prices import billed
 from niah.runner.workshop import Group
 from niah.store.schema import Row
 from niah.types import Answer, Case, Failure, OutcomeKind, Prompt, Reply
@@ -42,8 +43,22 @@ def _identity(plan: Plan, kv: KVConfig, group: Group, case: Case, ids: Ids, atte
     }
 
 
-def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply, ids: Ids, attempt: int) -> Row:
-    """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``."""
+def make_row(
+    plan: Plan,
+    kv: KVConfig,
+    group: Group,
+    prompt: Prompt,
+    reply: Reply,
+    ids: Ids,
+    attempt: int,
+    *,
+    answer_cached: bool = False,
+) -> Row:
+    """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``.
+
+    Args:
+        answer_cached: the reply came from the answer cache, so nobody billed it.
+    """
     common = _identity(plan, kv, group, prompt.case, ids, attempt) | {
         "depth_real": prompt.depth_real,
         "prompt_tokens": prompt.token_count,
@@ -61,6 +76,8 @@ def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Repl
         "cache_write_tokens": reply.cache_write_tokens,
         "reasoning_tokens": reply.reasoning_tokens,
         "requests": reply.requests,
+        "cost_usd": 0.0 if answer_cached else _cost(plan, reply),
+        "answer_cached": answer_cached,
         "answer": reply.text,
         "reasoning": reply.reasoning,
         "logprob": reply.logprob,
@@ -81,6 +98,11 @@ def make_row(plan: Plan, kv: KVConfig, group: Group, prompt: Prompt, reply: Repl
         why=score.why,
         scorer=f"{score.scorer}/{score.version}",
     )
+
+
+def _cost(plan: Plan, reply: Answer) -> float | None:
+    used = billed(reply)
+    return None if used is None or plan.prices is None else plan.prices.cost_usd(used)
 
 
 def outcome_of(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:

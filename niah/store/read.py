@@ -194,7 +194,7 @@ def _columns() -> dict[str, str | None]:
         nested = _NESTED.get(row_field.name)
         if nested is None:
             kind = "Int64" if row_field.name in _INTEGERS else "boolean" if row_field.name == "correct" else None
-            numbers = {"score", "logprob", "answer_logprob", "depth_real"}
+            numbers = {"score", "logprob", "answer_logprob", "depth_real", "cost_usd"}
             columns[row_field.name] = "Float64" if row_field.name in numbers else kind
             continue
         hints = get_type_hints(nested)
