@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -317,12 +317,15 @@ def validate(model: type[M], data: Mapping[str, Any], where: str) -> M:
 
 
 def _sentence(model: type[BaseModel], err: ValidationError, where: str) -> str:
-    first = err.errors()[0]
+    # a key that does not exist is often why another one is missing
+    first = min(err.errors(), key=lambda error: error["type"] != "extra_forbidden")
     keys = [str(k) for k in first["loc"]]
     path = ".".join([where, *keys]) if where != "config" else ".".join(keys)
     if first["type"] == "extra_forbidden":
         fields = _fields_at(model, keys[:-1])
         return f"unknown key {path!r}.{near(keys[-1], fields)}"
+    if first["type"] == "missing":
+        return f"{path} is missing."
     value = first.get("input")
     return f"{path} cannot be {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}."
 
@@ -330,8 +333,10 @@ def _sentence(model: type[BaseModel], err: ValidationError, where: str) -> str:
 def _fields_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:
     fields = model.model_fields
     for key in keys:
-        inner = fields[key].annotation if key in fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        annotation = fields[key].annotation if key in fields else None
+        sections = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
+        inner = next((part for part in sections if issubclass(part, BaseModel)), None)
+        if inner is None:
             return []
         fields = inner.model_fields
     return list(fields)

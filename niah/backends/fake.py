@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -77,9 +78,10 @@ class _FakeSession:
             await asyncio.sleep(self._options.delay_s)
         self._request.on_tokens(len(group[0].context))
         cached = len(group[0].context) if self._options.prefix_cache else 0
-        return [self._reply(prompt, cached if position else 0) for position, prompt in enumerate(group)]
+        first, *others = [self._reply(prompt) for prompt in group]
+        return [first, *(replace(r, cached_tokens=cached) if isinstance(r, Answer) else r for r in others)]
 
-    def _reply(self, prompt: Prompt, cached: int) -> Reply:
+    def _reply(self, prompt: Prompt) -> Reply:
         self._asked += 1
         if self._options.fail_every and self._asked % self._options.fail_every == 0:
             return Failure(self._options.fail_kind, "the scripted backend was told to fail here")
@@ -87,13 +89,7 @@ class _FakeSession:
         text = scripted.get(self._options.reply, self._options.reply)
         if self._request.kv.name in self._options.break_kv:
             text = " the the of of and and"
-        return Answer(
-            text=text,
-            stop="stop",
-            prompt_tokens=prompt.token_count,
-            output_tokens=len(text.split()),
-            cached_tokens=cached,
-        )
+        return Answer(text=text, stop="stop", prompt_tokens=prompt.token_count, output_tokens=len(text.split()))
 
 
 class _FakeEngine:

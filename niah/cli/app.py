@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from niah import __version__
-from niah.cli import cell, compare, doctor, listing, memory, plan, report, run, schema, show, view
+from niah.cli import cell, compare, doctor, listing, memory, plan, report, rescore, run, schema, show, view
+from niah.cli.options import with_defaults
 from niah.errors import NiahError
 from niah.redact import RedactingFormatter, redact
 
@@ -31,6 +32,7 @@ app.command("cell")(cell.cell)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("view")(view.view)
+app.command("rescore")(rescore.rescore)
 app.command("memory")(memory.memory)
 app.command("list")(listing.list_)
 app.command("doctor")(doctor.doctor)
@@ -60,7 +62,7 @@ def main() -> None:
     """Run the command line; a ``NiahError`` is printed as one sentence, with its trace only under ``--debug``."""
     debug = "--debug" in sys.argv
     # --debug works wherever it stands
-    arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    arguments = with_defaults([a for a in sys.argv[1:] if a != "--debug"])
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter("%(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[handler])

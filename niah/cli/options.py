@@ -102,10 +102,7 @@ MaxTokens: TypeAlias = Annotated[
     typer.Option("--max-tokens", envvar="NIAH_MAX_TOKENS", help="Stop before the run has taken this many tokens."),
 ]
 Cache: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--cache", metavar="[DIR]", flag_value="default", is_flag=False, help="Keep answers, and use those kept before."
-    ),
+    str | None, typer.Option("--cache", metavar="[DIR]", help="Keep answers, and use those kept before.")
 ]
 Plugin: TypeAlias = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Python file with KIND and PLUGIN, for this run only.")
@@ -180,6 +177,16 @@ def _warn_unknown_variables() -> None:
     for name in sorted(os.environ):
         if name.startswith("NIAH_") and name not in known:
             typer.echo(f"niah: the environment variable {name} is not one that niah reads.", err=True)
+
+
+def with_defaults(arguments: list[str]) -> list[str]:
+    """The arguments with a value for ``--cache`` where none follows: the library has no optional values."""
+    out = []
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        out.append(argument)
+        if argument == "--cache" and following.startswith("-"):
+            out.append("default")
+    return out
 
 
 def command_line() -> str:

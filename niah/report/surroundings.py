@@ -79,7 +79,8 @@ def plan_again(manifest: Mapping[str, Any], where: Path) -> Plan:
         raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
     for path in config.plugins:
         add_file(Path(path))
-    return make_plan(config)
+    # its prompts were built once already
+    return make_plan(config, try_building=False)
 
 
 def needle_place(prompt: Prompt) -> Placement:

@@ -204,8 +204,11 @@ class Plan:
         return rows
 
 
-def make_plan(config: RunConfig) -> Plan:
+def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
     """Think a run through: load plugins, describe the model, check every setting, and build one prompt per length.
+
+    Args:
+        try_building: whether to build those prompts; a run that has been made was built once already.
 
     Raises:
         ConfigError: a name, option or grid that is wrong in itself. What is right in itself but cannot run here is in
@@ -233,7 +236,7 @@ def make_plan(config: RunConfig) -> Plan:
     plan = Plan(
         config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems, prices=prices
     )
-    if not problems:
+    if not problems and try_building:
         _try_building(plan)
     return plan
 

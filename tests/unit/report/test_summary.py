@@ -57,8 +57,8 @@ def test_a_mismatch_with_the_formula_is_found(record):
     assert (found.logical_bytes, found.formula_bytes) == (6_000_000, 499 * 12240)
 
 
-def test_reported_bytes_are_not_held_against_the_formula(record):
-    rows = tuple(replace(r, kv_memory=replace(r.kv_memory, source="reported")) for r in record.rows)
+def test_sampled_bytes_are_not_held_against_the_formula(record):
+    rows = tuple(replace(r, kv_memory=replace(r.kv_memory, source="sampled_metrics")) for r in record.rows)
     assert mismatches(replace(record, rows=rows)) == []
 
 
