@@ -22,7 +22,7 @@ _GRID = "Grid"
 ConfigFile: TypeAlias = Annotated[Path | None, typer.Argument(help="YAML file; flags win over it.", metavar="CONFIG")]
 Backend: TypeAlias = Annotated[
     str | None,
-    typer.Option("--backend", "-b", envvar="NIAH_BACKEND", help="transformers, oracle, fake.", rich_help_panel=_RUN),
+    typer.Option("--backend", "-b", envvar="NIAH_BACKEND", help="See niah list backends.", rich_help_panel=_RUN),
 ]
 Model: TypeAlias = Annotated[
     str | None,

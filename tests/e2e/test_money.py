@@ -51,7 +51,9 @@ def test_every_row_has_its_cost(niah, tmp_path: Path) -> None:
     assert [c["length"] for c in shown["costs"]] == [1024, 2048]
     assert sum(c["cost_usd"] for c in shown["costs"]) == pytest.approx(total)
     assert "bf16 at 2k: $" in niah("show", tmp_path).out
-    assert "The cells of this run cost $" in (record.path / "report.html").read_text()
+    page = (record.path / "report.html").read_text()
+    assert "The cells of this run cost $" in page
+    assert "Cost by length" in page
     assert record.frame().cost_usd.sum() == pytest.approx(total)
 
 
