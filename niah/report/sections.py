@@ -221,7 +221,18 @@ def _facts(record: RunRecord) -> list[tuple[str, str]]:
         ("status", str(manifest.get("status") or "")),
         ("niah", str(manifest.get("niah") or "")),
     ]
-    for key in ("asked", "adaptive", "difficulty", "model", "haystack", "tokenizer", "hardware", "versions"):
+    for key in (
+        "asked",
+        "adaptive",
+        "difficulty",
+        "model",
+        "haystack",
+        "tokenizer",
+        "hardware",
+        "versions",
+        "prices",
+        "spent",
+    ):
         facts += [(f"{key} · {name}", _text(value)) for name, value in _section(manifest, key).items()]
     return [(name, value) for name, value in facts if value]
 

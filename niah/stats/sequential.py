@@ -23,7 +23,7 @@ def undecided(
     """Settings that more trials would serve, each with the reason in words.
 
     A setting is decided when it is better or worse at 99.9 %, equivalent at 99 %, or broken; without a reference, when
-    the interval of its accuracy is at most ten points wide. The reference itself is asked as often as any other needs it.
+    the interval of its accuracy is at most ten points wide. The reference is asked as often as any other needs it.
 
     Args:
         rows: of all settings; of a cell that is there twice the newest answered row counts.
