@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from niah.backends._api_dialect import Call, Dialect, Said, call_of, context_of
@@ -38,6 +39,7 @@ class ApiSession:
         self._request_limit = AsyncLimiter(1, 60 / requests) if requests else None
         self._not_before = 0.0
         self._failures_in_a_row = 0
+        self._last_failure = ""
         self._over: BackendUnavailable | None = None
         self._seen: deque[bytes] = deque(maxlen=_KEPT_IDENTITIES)
         self._requests = self._retried = 0
@@ -99,7 +101,8 @@ class ApiSession:
         if self._over is not None:
             return Failure("stopped", str(self._over), retryable=True)
         if self._failures_in_a_row >= _PATIENCE:
-            reason = f"{self._failures_in_a_row} cells in a row failed after all attempts, so this one was not sent"
+            count = self._failures_in_a_row
+            reason = f"not sent, for {count} in a row failed after all attempts, the last so: {self._last_failure}"
             return Failure("given_up", reason, retryable=True)
         call = call_of(prompt, self._info.tokenizer, is_cacheable=self._request.reuse, context=context)
         started = time.perf_counter()
@@ -134,7 +137,8 @@ class ApiSession:
                     self._not_before = max(self._not_before, time.monotonic() + fault.retry_after_s)
                 raise
             self._check(said)
-            return said
+            # llama.cpp gives the begun answer back with what it went on with
+            return replace(said, text=said.text.removeprefix(call.prefix)) if call.prefix else said
 
         return await asked_again(self._options, once), requests
 
@@ -190,6 +194,7 @@ class ApiSession:
         message = str(error)
         if error.kind in _PATIENCE_KINDS:
             self._failures_in_a_row += 1
+            self._last_failure = message
         if error.kind == "context_too_long":
             limit = f"{self._info.context_tokens:,}" if self._info.context_tokens else "unknown number of"
             message = (

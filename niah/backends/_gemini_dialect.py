@@ -27,7 +27,9 @@ _FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "
 _STOPS = {"STOP": "end", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERS, "refused")}
 
 
-def client_of(options: GeminiOptions, base_url: str, key: str | None) -> Any:
+def client_of(
+    options: GeminiOptions, base_url: str, key: str | None, async_http: httpx2.AsyncClient | None = None
+) -> Any:
     """The SDK's client. Without ``retry_options`` it does not retry; a time limit must be given or it has none."""
     from google import genai
     from google.genai import types
@@ -42,7 +44,7 @@ def client_of(options: GeminiOptions, base_url: str, key: str | None) -> Any:
             api_version="v1beta",
             timeout=int(options.request_timeout_s * 1000),
             httpx_client=http,
-            httpx_async_client=httpx2.AsyncClient(**http_arguments(options, base_url)),
+            httpx_async_client=async_http,
         ),
     )
     # it lives as long as whoever counts by it
@@ -60,11 +62,13 @@ class GeminiDialect:
 
     def __init__(self, options: GeminiOptions, model: str, base_url: str, key: str | None) -> None:
         self._options, self._model, self._base_url = options, model, base_url
-        self._client = client_of(options, base_url, key)
+        self._http = httpx2.AsyncClient(**http_arguments(options, base_url))
+        self._client = client_of(options, base_url, key, self._http)
         self._models: set[str] = set()
 
     async def close(self) -> None:
-        await self._client.aio.aclose()
+        # the SDK leaves a client that it was given alone
+        await self._http.aclose()
 
     def effective(self) -> dict[str, Any]:
         served = ", ".join(sorted(self._models)) or self._model

@@ -12,11 +12,13 @@ from tests.api.peer import Peer
 
 
 @pytest.fixture(autouse=True)
-def _no_keys_and_no_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _no_keys_no_figures_little_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("niah.api.write_outputs", lambda record: [])
+    # text kept beyond the prompts themselves, of which such short ones need little
+    monkeypatch.setattr("niah.haystacks.segments.SLACK_TOKENS", 512)
 
 
 @pytest.fixture
