@@ -288,7 +288,7 @@ def load(path: str | Path) -> Run:
         StoreError: it is no run folder.
     """
     record = RunRecord.load(open_run(Path(path)).path)
-    return Run(record.path, record.manifest, record.rows)
+    return Run(record.path, record.manifest, record.rows, record.torn, record.bad_lines)
 
 
 def compare(

@@ -33,8 +33,8 @@ class Comparison:
         pairs: cells that both answered; ``contexts`` of them are independent texts.
         lost, gained: pairs that only the base, only the new setting got right.
         accuracy_base, accuracy_new: shares right over the pairs; None without pairs.
-        ci: 95 % interval of ``delta``: paired score interval, bootstrap and t interval over contexts; the widest at
-            each end.
+        ci: 95 % interval of ``delta``: the widest at each end of the paired score interval, and of bootstrap and t
+            interval over contexts.
         p: two-sided exact McNemar test. ``p_holm``: corrected over all that was compared together.
         logprob_delta: mean change of the expected answer's log-probability (nats), over ``logprob_pairs``;
             ``logprob_ci`` is its 95 % interval over contexts.

@@ -24,13 +24,15 @@ def _trials(out: Path) -> dict[str, int]:
 def test_trials_go_where_the_verdict_is_open(niah, tmp_path: Path) -> None:
     said = niah(*AUTO, *LOSS, "--out", tmp_path)
     assert said.code == 0
-    assert _trials(tmp_path) == {"bf16": 24, "int8": 24, "int4": 12}
+    spent = _trials(tmp_path)
+    assert spent["bf16"] == spent["int8"] == 24
+    assert spent["int4"] in (6, 12), "a loss of half is plain early"
     document = said.document()
-    assert document["cells"] == document["answered"] == 60 * 5
+    assert document["cells"] == document["answered"] == sum(spent.values()) * 5
     assert document["skipped"] == 0
     record = package.load(tmp_path)
     adaptive = record.manifest["adaptive"]
-    assert adaptive["trials"] == {"bf16": 24, "int8": 24, "int4": 12}
+    assert adaptive["trials"] == spent
     assert [step["trials"] for step in adaptive["rounds"]] == [6, 12, 24]
     assert adaptive["stopped"] == "24 trials a cell were reached; still open: int8"
     assert f"stopped because {adaptive['stopped']}" in said.err
@@ -45,25 +47,25 @@ def test_trials_go_where_the_verdict_is_open(niah, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_is_granted_the_same(niah, tmp_path: Path) -> None:
-    niah(*AUTO, *LOSS, "--out", tmp_path / "whole")
-    niah(*AUTO, *LOSS, "--out", tmp_path / "cut")
-    path = package.load(tmp_path / "cut").path
-    lines = (path / "rows.jsonl").read_text().splitlines(keepends=True)
-    (path / "rows.jsonl").write_text("".join(lines[: len(lines) * 2 // 3]))
-    niah(*AUTO, *LOSS, "--out", tmp_path / "cut")
-    ids = [{row.cell_id for row in package.load(tmp_path / name).rows} for name in ("whole", "cut")]
-    assert ids[0] == ids[1]
+    command = (*AUTO, *LOSS, "--trials", "auto:12", "--out", tmp_path)
+    niah(*command)
+    whole = package.load(tmp_path)
+    path = whole.path / "rows.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: len(lines) * 2 // 3]))
+    niah(*command)
+    assert {row.cell_id for row in package.load(tmp_path).rows} == {row.cell_id for row in whole.rows}
 
 
 def test_settled_verdicts_end_the_run(niah, tmp_path: Path) -> None:
-    said = niah(*AUTO, "--set", "backend.loss={int8: 0.7, int4: 0.9}", "--out", tmp_path)
+    said = niah(*AUTO, "--set", "backend.loss={int8: 0.7, int4: 0.6}", "--out", tmp_path)
     assert said.code == 0
     assert package.load(tmp_path).manifest["adaptive"]["stopped"] == "every verdict is settled"
     assert set(_trials(tmp_path).values()) == {6}
 
 
 def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah, tmp_path: Path) -> None:
-    command = (*AUTO, "--set", "backend.loss={int8: 0.05}", "--out", tmp_path)
+    command = (*AUTO, "--set", "backend.loss={int8: 0.05}", "--trials", "auto:12", "--out", tmp_path)
     said = niah(*command, "--max-minutes", "0.00001")
     assert said.code == 5
     assert "the time limit was reached" in package.load(tmp_path).manifest["adaptive"]["stopped"]
@@ -153,7 +155,7 @@ def test_a_known_loss_of_ten_points_is_found_at_the_promised_power(tmp_path: Pat
     loss = {"bf16": 0.03, "int8": 0.127}
     run = package.run(
         backend={"name": "oracle", "options": {"loss": loss}}, kv=["bf16", "int8"],
-        lengths="256", depths=5, trials=240, task={"name": "multikey", "options": {"keys": 5}}, out=str(tmp_path),
+        lengths="384", depths=5, trials=240, task={"name": "multikey", "options": {"keys": 5}}, out=str(tmp_path),
     )  # fmt: skip
     by_kv = {kv: [row for row in run.rows if row.kv == kv] for kv in ("bf16", "int8")}
     pairs = join_rows(by_kv["bf16"], by_kv["int8"])
