@@ -136,11 +136,11 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
     events = ev.Events(sinks)
     with RunFolder.find_or_create(Path(plan.config.out), label, plan.run_identity(), today, fresh) as folder:
         manifest = Manifest(plan, folder, command, __version__)
+        limit = plan.config.max_minutes
+        stop = Stop(deadline=time.monotonic() + 60 * limit if limit else None)
         if plan.config.difficulty:
             plan = _at_difficulty(plan, manifest, events)
             manifest = Manifest(plan, folder, command, __version__)
-        limit = plan.config.max_minutes
-        stop = Stop(deadline=time.monotonic() + 60 * limit if limit else None)
         rounds = Rounds(plan, undecided) if plan.config.grid.auto_trials else None
         status = _run_loop(_with_signals(plan, folder, manifest, events, stop, rounds))
         record = RunRecord.load(folder.path)
@@ -276,6 +276,8 @@ def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool =
     for path in base.get("plugins", ()):
         add_file(Path(str(path)))
     grid = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
+    if "trials" in grid:
+        grid["auto_trials"] = False  # a number replaces an auto of the config; "auto" sets it again
     data = merge(normalise(base), normalise(settings), {"grid": grid} if grid else {})
     outcome = execute(plan_run(build_config(data)), fresh=fresh, command="niah.run(…)")
     return load(outcome.folder)

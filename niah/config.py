@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from niah import registry
 from niah.errors import ConfigError, near
@@ -19,6 +27,15 @@ DEFAULT_LENGTHS = "512,1k,2k"
 DEFAULT_DEPTHS = "5"
 # what --trials auto spends at most on a cell
 AUTO_MOST_TRIALS = 64
+
+
+MOST_TRIALS = 10_000
+_TRIALS_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MOST_TRIALS},
+        {"type": "string", "pattern": "^auto(:[0-9]+)?$"},
+    ]
+}
 
 
 class _Section(BaseModel):
@@ -48,7 +65,7 @@ class GridConfig(_Section):
 
     lengths: str = DEFAULT_LENGTHS
     depths: str = DEFAULT_DEPTHS
-    trials: int = Field(default=2, ge=1, le=10_000)
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS), WithJsonSchema(_TRIALS_SCHEMA)] = 2
     seed: int = Field(default=0, ge=0)
     auto_trials: bool = False
 

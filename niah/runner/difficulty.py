@@ -11,7 +11,7 @@ from typing import Any
 from niah import registry
 from niah.backends.base import Session, SessionRequest
 from niah.config import RunConfig
-from niah.errors import ConfigError
+from niah.errors import ConfigError, boundary
 from niah.runner.plan import Plan, make_plan
 from niah.runner.rows import outcome_of
 from niah.types import Answer
@@ -115,7 +115,9 @@ async def _probe(session: Session, config: RunConfig, changes: dict[str, Any]) -
     answered = right = 0
     for group in plan.groups:
         prompts = plan.workshop.prompts(group)
-        for prompt, reply in zip(prompts, await session.answer(prompts), strict=True):
+        with boundary("engine", "the probe for --difficulty auto"):
+            replies = await session.answer(prompts)
+        for prompt, reply in zip(prompts, replies, strict=True):
             if isinstance(reply, Answer) and outcome_of(plan, prompt, reply) == "answered":
                 answered += 1
                 right += registry.load("scoring", prompt.case.scorer).score(reply.text, prompt.case).correct

@@ -98,3 +98,15 @@ def test_wrong_yaml(tmp_path: Path, text: str, sentence: str) -> None:
 def test_wrong_sets(item: str) -> None:
     with pytest.raises(ConfigError):
         apply_sets({}, [item])
+
+
+def test_trials_may_be_left_to_the_run() -> None:
+    auto = build_config({"grid": {"trials": "auto"}}).grid
+    assert (auto.auto_trials, auto.trials) == (True, 64)
+    asked = build_config({"grid": {"trials": "auto:32"}})
+    assert (asked.grid.auto_trials, asked.grid.trials) == (True, 32)
+    assert build_config(asked.to_json()) == asked, "what run.json keeps reads back"
+    assert not build_config({"grid": {"trials": "6"}}).grid.auto_trials
+    for wrong in ("auto:x", "auto:0", "some"):
+        with pytest.raises(ConfigError, match="grid.trials cannot be"):
+            build_config({"grid": {"trials": wrong}})
