@@ -108,5 +108,5 @@ def test_trials_may_be_left_to_the_run() -> None:
     assert build_config(asked.to_json()) == asked, "what run.json keeps reads back"
     assert not build_config({"grid": {"trials": "6"}}).grid.auto_trials
     for wrong in ("auto:x", "auto:0", "some"):
-        with pytest.raises(ConfigError, match="grid.trials cannot be"):
+        with pytest.raises(ConfigError, match=r"grid\.trials cannot be"):
             build_config({"grid": {"trials": wrong}})
