@@ -275,7 +275,7 @@ def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool =
     base = config.to_json() if isinstance(config, RunConfig) else dict(config or {})
     for path in base.get("plugins", ()):
         add_file(Path(str(path)))
-    grid = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
+    grid: dict[str, Any] = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
     if "trials" in grid:
         grid["auto_trials"] = False  # a number replaces an auto of the config; "auto" sets it again
     data = merge(normalise(base), normalise(settings), {"grid": grid} if grid else {})
