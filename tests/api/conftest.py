@@ -16,7 +16,7 @@ def _no_keys_no_figures_little_text(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("niah.api.write_outputs", lambda record: [])
+    monkeypatch.setattr("niah.api.write_outputs", lambda *_: [])
     # text kept beyond the prompts themselves, of which such short ones need little
     monkeypatch.setattr("niah.haystacks.segments.SLACK_TOKENS", 512)
 
