@@ -44,7 +44,7 @@ def test_plan_document(niah) -> None:
 
 
 def test_plan_lists_every_problem(niah) -> None:
-    said = niah("plan", "--kv", "bf16,fp8", "-l", "1k,16k", "--json")
+    said = niah("plan", "--kv", "bf16,nvfp4", "-l", "1k,16k", "--json")
     assert said.code == 2
     fields = {p["field"] for p in said.document()["problems"]}
     assert fields == {"kv", "lengths"}
@@ -54,8 +54,11 @@ def test_plan_lists_every_problem(niah) -> None:
 def test_list_kv_asks_every_backend(niah) -> None:
     presets = {p["kv"]: p for p in niah("list", "kv", "--json").document()["presets"]}
     assert presets["int8"]["backends"]["transformers"] == {"runs": True, "reason": ""}
-    assert not presets["fp8_e4m3"]["backends"]["transformers"]["runs"]
-    assert presets["fp8_e4m3"]["backends"]["transformers"]["reason"]
+    assert not presets["nvfp4"]["backends"]["transformers"]["runs"]
+    assert presets["nvfp4"]["backends"]["transformers"]["reason"]
+    # a part of a setting is checked in a whole one, and names are those that people write
+    assert presets["skip"]["backends"]["transformers"]["runs"]
+    assert "tq-k8v4" in presets
     assert niah("list", "kv").code == 0
 
 
