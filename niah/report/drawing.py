@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from niah.errors import MissingDependency, StoreError
 from niah.grid import length_label
-from niah.report.palette import EMPTY
+from niah.report.palette import EMPTY, PALING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -210,7 +210,7 @@ def pale(ax: Axes, box: Box) -> None:
     from matplotlib.patches import Rectangle
 
     size = (box.right - box.left, box.bottom - box.top)
-    ax.add_patch(Rectangle((box.left, box.top), *size, facecolor="white", alpha=0.72, linewidth=0))
+    ax.add_patch(Rectangle((box.left, box.top), *size, facecolor="white", alpha=PALING, linewidth=0))
 
 
 def cross(ax: Axes, box: Box, across: tuple[float, float], down: tuple[float, float], ink: str) -> None:

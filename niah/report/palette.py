@@ -25,6 +25,8 @@ CLASSIC = ["#f0496e", "#ebb839", "#0cd79f"]
 WORSE_TO_BETTER = ["#b25706", "#e08214", "#fcb761", "#fee0b6", "#f6f6f7", "#d8daeb", "#b1aad1", "#8073ac", "#532687"]
 # differences of this size and more have the strongest color; 1 would make a drop of ten points invisible
 DIFFERENCE_LIMIT = 0.5
+# how far towards white a difference goes that may be chance
+PALING = 0.72
 
 # Okabe and Ito's eight colors less black and yellow, which one of light and dark pages swallows
 SERIES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]

@@ -10,7 +10,7 @@ from niah.grid import length_label
 from niah.report.difference import Difference, PairSummary, points
 from niah.report.drawing import edges, thinned
 from niah.report.heatmap import CellSummary, Grid
-from niah.report.palette import EMPTY, Palette, difference_color, share_color
+from niah.report.palette import EMPTY, PALING, Palette, blend, difference_color, share_color
 from niah.report.summary import percent
 
 _LEFT, _TOP, _BOTTOM, _RIGHT = 46, 6, 42, 8
@@ -105,7 +105,9 @@ def difference_picture(difference: Difference) -> Map:
             return None
         color, tooltip = difference_color(cell.delta), _pair_words(cell, length, depth)
         pale = not cell.significant
-        return Square(x, y, width, height, color.hex, color.ink, points(cell.delta), tooltip, length, depth, pale=pale)
+        # mixed here and not made transparent: on a dark page a transparent white would be the brightest of all
+        fill, ink = (blend([color.hex, "#ffffff"], PALING).hex, "#4a4f57") if pale else (color.hex, color.ink)
+        return Square(x, y, width, height, fill, ink, points(cell.delta), tooltip, length, depth, pale=pale)
 
     cells = difference.cells
     table = [
