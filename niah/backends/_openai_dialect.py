@@ -6,7 +6,9 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from niah.backends._api_dialect import Call, Said, part
 from niah.backends._api_faults import ApiFault, document, fault_of_status, transport_faults
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 # the SDK wants a key even where the server wants none
 _NO_KEY = "none"
+_OWN_HOST = "api.openai.com"
 
 
 class OpenAIDialect:
@@ -29,7 +32,7 @@ class OpenAIDialect:
         from openai import AsyncOpenAI
 
         self._options, self._served, self._base_url = options, served, base_url
-        self._is_own = options.base_url is None
+        self._is_own = urlsplit(base_url).hostname == _OWN_HOST
         self._client = AsyncOpenAI(
             api_key=key or _NO_KEY,
             base_url=base_url,
@@ -123,7 +126,7 @@ class OpenAIDialect:
                     if whole.add(event) and first is None:
                         first = time.perf_counter() - started
         said: Said = read(whole.reply(), whole.identity)
-        return Said(**{name: getattr(said, name) for name in Said.__slots__} | {"first_token_s": first})
+        return replace(said, first_token_s=first)
 
 
 _STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
