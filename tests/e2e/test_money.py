@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import niah as package
+from niah.scoring import exact
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord, read_rows
 
@@ -168,6 +169,7 @@ def test_cache_without_a_folder_has_one_of_its_own(niah, tmp_path: Path, monkeyp
     assert (tmp_path / "home" / "answers" / "answers.sqlite").is_file()
 
 
+EXACT = f"exact/{exact.PLUGIN.version}"
 SCORER = """
 from niah.scoring.base import ScorerPlugin
 from niah.types import Score
@@ -199,7 +201,7 @@ def test_rescore_with_another_scorer_and_back(niah, tmp_path: Path) -> None:
     assert RunRecord.load(before.path).bad_lines == (19,), "what is no row stays"
     assert (stern.manifest["rescored"][0]["scorer"], stern.manifest["rescored"][0]["before"]) == (
         "stern/3",
-        {"exact/1": 18},
+        {EXACT: 18},
     )
     faulty = tmp_path / "faulty.py"
     faulty.write_text(SCORER.format(name="faulty", version=1).replace("return Score", "return score.nothing, Score"))
@@ -211,7 +213,7 @@ def test_rescore_with_another_scorer_and_back(niah, tmp_path: Path) -> None:
     assert (before.path / "rows.jsonl").read_bytes() == rows, "all rows or none"
     back = niah("rescore", before.path)
     assert back.code == 0
-    assert "18 answers judged by exact/1 (18 by stern/3 before), 18 judgements changed" in back.out
+    assert f"18 answers judged by {EXACT} (18 by stern/3 before), 18 judgements changed" in back.out
     assert package.load(tmp_path / "r").rows == before.rows
     # nothing is owed: the same command asks nothing
     assert "18 done, 0 failed and owed, 0 new" in niah("run", *RUN, *PRICE, "--out", tmp_path / "r").err
@@ -219,8 +221,6 @@ def test_rescore_with_another_scorer_and_back(niah, tmp_path: Path) -> None:
 
 def test_a_new_version_of_the_scorer_joins_new_runs(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
-
-    from niah.scoring import exact
 
     niah("run", *RUN, "--out", tmp_path / "old")
     monkeypatch.setattr(exact, "PLUGIN", replace(exact.PLUGIN, version=exact.PLUGIN.version + 1))
