@@ -130,6 +130,26 @@ def _folder(alias: str) -> Path:
     return converted_folder(alias)
 
 
+def test_a_window_is_put_on_a_model_that_has_none(tmp_path: Path) -> None:
+    run = package.run(
+        backend={"name": "vllm", "max_num_batched_tokens": 256},
+        kv="window(128)",
+        reference=False,
+        lengths="768",
+        depths="0,100",
+        trials=1,
+        out=str(tmp_path),
+    )
+    assert [row.outcome for row in run.rows] == ["answered"] * 2
+    assert run.setting(run.rows[0].kv)["effective"]["kv.windows"] == "128"
+    for row in run.rows:
+        memory = row.kv_memory
+        assert memory.logical_bytes == memory.formula_bytes == 128 * SMOLLM2_BF16_TOKEN
+        assert memory.allocated_bytes <= (ceil((128 - 1 + 256) / BLOCK) + 1) * BLOCK * SMOLLM2_BF16_TOKEN
+    # what lies before the window is gone, what lies in it is not
+    assert {row.depth: row.correct for row in run.rows}[0.0] is False
+
+
 def test_reuse_off_processes_every_prompt(tmp_path: Path) -> None:
     run = package.run(
         backend={"name": "vllm", "dtype": "fp32"},
