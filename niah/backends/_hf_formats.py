@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 
 from niah.kv.base import ELEMENT_BITS, KVConfig, is_quantised
@@ -14,6 +15,20 @@ from niah.types import Problem
 STORED = frozenset({"bf16", "fp16", "fp32", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int2"})
 # what shares a scale, in the formats that files under caches/ have
 GRANULARITIES = frozenset({"none", "tensor", "token_head", "group_token", "kivi", "quanto", "hqq"})
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    owner: str
+    use: str
+
+
+# formats of engines, by granularity or element type
+ELSEWHERE = {
+    "turboquant": _Elsewhere("vLLM on a GPU", "--backend vllm on a GPU"),
+    "nvfp4": _Elsewhere("vLLM on a GPU", "--backend vllm on a GPU"),
+    "block": _Elsewhere("llama.cpp", "--backend llamacpp"),
+}
 # quantisers of packages: module, distribution, and what installs it
 LIBRARIES = {"quanto": ("optimum.quanto", "optimum-quanto"), "hqq": ("hqq", "hqq")}
 
@@ -32,10 +47,13 @@ def _unknown(kv: KVConfig) -> Iterator[Problem]:
     unknown = {
         side: dtype for side, dtype in (("keys", kv.k_dtype), ("values", kv.v_dtype)) if dtype not in {*STORED, "auto"}
     }
-    if kv.granularity not in GRANULARITIES or "nvfp4" in unknown.values():
-        what = "nvfp4" if "nvfp4" in unknown.values() else kv.granularity
-        reason = f"no cache layer has the {what} format, which vLLM's GPU kernels have"
-        yield Problem("kv", kv.name, reason, "Use --backend vllm on a GPU, or k8v4 or int4 here.")
+    elsewhere = next((ELSEWHERE[one] for one in (kv.granularity, *unknown.values()) if one in ELSEWHERE), None)
+    if elsewhere is not None:
+        reason = f"no cache layer has this format, which {elsewhere.owner} has"
+        yield Problem("kv", kv.name, reason, f"Use {elsewhere.use}, or int8, k8v4 or int4 here.")
+        return
+    if kv.granularity not in GRANULARITIES:
+        yield Problem("kv", kv.name, f"no cache layer has scales of the kind {kv.granularity}", "Use int8 or int4.")
         return
     for dtype in dict.fromkeys(unknown.values()):
         sides = " and ".join(side for side, one in unknown.items() if one == dtype)

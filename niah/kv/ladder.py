@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from niah.errors import ConfigError
 from niah.kv.base import KVConfig
-from niah.kv.memory import human_gb, kv_bytes, naive_mha_bytes, paged_bytes
+from niah.kv.memory import human_gb, kv_bytes, naive_mha_bytes, paged_bytes, reference_bytes
 from niah.kv.shape import ModelShape
 from niah.types import JSON
 
@@ -65,7 +65,10 @@ def ladder(shape: ModelShape, tokens: int, steps: list[KVConfig], batch: int = 1
 
 def _rungs(shape: ModelShape, steps: list[KVConfig]) -> Iterator[tuple[str, KVConfig]]:
     own = KVConfig(shape.native_dtype, shape.native_dtype, shape.native_dtype)
-    yield f"{_own_layout(shape)}, 16 bit", own
+    layout = _own_layout(shape)
+    # else the textbook's start is the model's own cache
+    if layout != "MHA" or naive_mha_bytes(shape, 1) != reference_bytes(shape, 1):
+        yield f"{layout}, 16 bit", own
     for kv in steps:
         yield kv.name, kv
 

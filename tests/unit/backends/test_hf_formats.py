@@ -16,9 +16,10 @@ from niah.types import Host
 @pytest.mark.parametrize(
     ("model", "kv", "reason", "hint"),
     [
-        ("smollm2-135m", "nvfp4", "the nvfp4 format, which vLLM's GPU", "--backend vllm on a GPU"),
-        ("smollm2-135m", "tq-k8v4", "the turboquant format", "k8v4 or int4 here"),
-        ("smollm2-135m", "tq-3bit", "the turboquant format", "k8v4 or int4 here"),
+        ("smollm2-135m", "nvfp4", "this format, which vLLM on a GPU has", "--backend vllm on a GPU"),
+        ("smollm2-135m", "tq-k8v4", "this format, which vLLM on a GPU has", "k8v4 or int4 here"),
+        ("smollm2-135m", "tq-3bit", "this format, which vLLM on a GPU has", "k8v4 or int4 here"),
+        ("smollm2-135m", "q8_0", "this format, which llama.cpp has", "--backend llamacpp"),
         ("smollm2-135m", "fp8(scales=checkpoint)", "scales of a checkpoint are not read", "scales=unit"),
         ("smollm2-135m", "int8+paged", "this backend has no paging", "Drop"),
         ("smollm2-135m", "int8+skip(0,30)", "there is no layer 30", "layers 0 to 29"),
@@ -41,6 +42,8 @@ def test_one_reason_for_one_fault() -> None:
     odd = KVConfig("x", "int3", "int3", "group_token")
     (problem,) = format_problems(odd, None)
     assert problem.reason == "no cache layer stores keys and values as int3"
+    (problem,) = format_problems(KVConfig("x", "int8", "int8", "per_moon"), None)
+    assert "scales of the kind per_moon" in problem.reason
 
 
 @pytest.mark.parametrize(("name", "package"), [("quanto4", "optimum-quanto"), ("hqq8", "hqq")])

@@ -60,6 +60,12 @@ def test_a_step_that_a_model_cannot_have_says_why_and_the_rest_goes_on() -> None
     assert steps[3].of_previous == 1.0
 
 
+def test_a_model_with_mha_starts_from_its_own_cache() -> None:
+    steps = ladder(builtin_shape("llama-2-7b"), 1000, parse_kv("gqa(8),gqa(8)+int8"))
+    assert [step.name for step in steps] == ["MHA, 16 bit", "gqa(kv_heads=8)", "gqa(kv_heads=8)+int8"]
+    assert [step.of_previous for step in steps] == [None, 0.25, 132 / 256]
+
+
 def test_nothing_stored_has_no_shares() -> None:
     assert ladder(builtin_shape("llama-2-70b"), 0, [])[1].of_start is None
 
