@@ -391,6 +391,7 @@ def vllm_presets(deadline: float) -> Iterator[dict[str, Any]]:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
             lines = ended.stdout.strip().splitlines() or ended.stderr.strip().splitlines() or ["nothing said"]
             state, why = ("ok" if ended.returncode == 0 else "WRONG"), lines[-1][:300]
+            why += f"; {kv_bytes(shape, parse_one(name), 1):,} bytes per token by formula"
         except subprocess.TimeoutExpired:
             state, why = "left out", "no time"
         print(f"vLLM {name}: {state} {why}", flush=True)
