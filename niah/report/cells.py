@@ -126,7 +126,7 @@ def _cell_line(row: Row, pairs: dict[str, int], strings: dict[str, int], limit: 
         *(number(getattr(row, name)) for name in _SHARED),
         *(getattr(memory, name) for name in _MEMORY),
         *(_number(getattr(timing, name)) for name in _TIMING),
-        _number(getattr(row, "cost_usd", None)),
+        _number(row.cost_usd),
         number(memory.source),
         pairs.setdefault(row.pair_id, len(pairs)),
         _short(row.answer, limit),

@@ -122,7 +122,7 @@ def cost_chart(record: RunRecord) -> Chart | None:
         "Cost per cell",
         "Answered cells: median by the run's price list; bands hold the middle 80 %.",
     )
-    return spread_chart(record, title, note, "US dollars", lambda row: getattr(row, "cost_usd", None))
+    return spread_chart(record, title, note, "US dollars", lambda row: row.cost_usd)
 
 
 def spread_chart(record: RunRecord, title: str, note: str, unit: str, read: Callable[[Row], Any]) -> Chart | None:

@@ -27,7 +27,6 @@ def run(niah, tmp_path: Path) -> Path:
         (("view", ".", "--host", "0.0.0.0"), 2, "others can reach niah view, so it needs a token: add --token"),
         (("view", ".", "--host", "example"), 2, "others can reach niah view, so it needs a token"),
         (("view", ".", "--host", "no such host", "--token"), 2, "is no address of this machine"),
-        (("view", ".", "--host", "192.0.2.1", "--token"), 2, "this machine has no such address"),
         (("view", ".", "--port", "70000"), 2, "--port 70000 is no port"),
         (("view", ".", "--port", "-1"), 2, "--port -1 is no port"),
         (("view", ".", "--palette", "rainbow"), 2, "no palette named 'rainbow'; use cividis or classic."),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from niah.report.svg import difference_picture
 from niah.report.tradeoff import tradeoff_chart
 from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord
-from niah.store.schema import Row
 from niah.types import Timing
 
 
@@ -58,17 +57,10 @@ def test_time_is_the_median_with_the_middle_of_the_rest(cell):
 
 
 def test_cost_is_drawn_when_rows_know_it(cell):
-    @dataclass(frozen=True, kw_only=True)
-    class Priced(Row):
-        cost_usd: float | None = None
-
-    def priced(cost, **changes):
-        base = cell(**changes)
-        return Priced(**{name: getattr(base, name) for name in Row.__slots__}, cost_usd=cost)
-
     record = RunRecord(Path("x"), {}, (cell(),))
     assert cost_chart(record) is None
-    rows = (priced(0.002, cell_id="a"), priced(0.004, cell_id="b"), priced(None, cell_id="c", length=4096))
+    prices = (("a", 0.002, 1024), ("b", 0.004, 1024), ("from the answer cache", 0.0, 1024), ("c", None, 4096))
+    rows = tuple(cell(cell_id=name, cost_usd=cost, length=length) for name, cost, length in prices)
     chart = cost_chart(replace(record, rows=rows))
     assert chart.table == [["int8", "0.003 US dollars (0.0022–0.0038)"]]
     assert chart.y_title == "US dollars"
