@@ -85,11 +85,15 @@ def _money(made: Plan, money: dict[str, Any]) -> list[str]:
     listed = ", ".join(f"{name.removesuffix('_usd')} ${prices[name]:g}" for name in PRICED if name in prices)
     most, batch = dollars(money["uncached_usd"]), dollars(money["batch_usd"])
     tokens = f"{money['prompt_tokens']:,} prompt tokens{cached} and {money['output_tokens']:,} output"
-    return [
+    lines = [
         f"money       {dollars(money['cost_usd'])}; at most {most} without the prefix cache, {batch} as a batch",
         f"            {tokens}, canaries included",
         f"            per million tokens {listed} ({prices['source']}, {prices['date']})",
     ]
+    limit = made.config.max_cost
+    if limit is not None and money["cost_usd"] > limit:
+        lines.append(f"            more than --max-cost {dollars(limit)}: the run would stop before its end")
+    return lines
 
 
 def _print(made: Any, document: dict[str, Any]) -> None:

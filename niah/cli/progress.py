@@ -156,5 +156,5 @@ class Progress:
 
             self._say(f"interrupted; go on with: {command_line()}", "yellow")
         if outcome.status == "budget":
-            self._say(f"stopped at {outcome.stopped_by}; the same command goes on, with a higher limit", "yellow")
+            self._say(f"stopped at {outcome.stopped_by}", "yellow")
         self.out.print(f"{outcome.folder}/report.html", soft_wrap=True, markup=False)

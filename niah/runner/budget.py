@@ -80,13 +80,13 @@ class Spending:
         flying_usd = sum(u for _, u in self._in_flight.values())
         if config.max_cost is not None and self.usd + flying_usd + usd > config.max_cost:
             self.why = (
-                f"the limit of ${config.max_cost:g}: ${self.usd + flying_usd:.4f} is spent and the next context would "
-                f"cost about ${usd:.4f}"
+                f"the limit of ${config.max_cost:g}: ${self.usd + flying_usd:.4f} is spent or asked for and the next "
+                f"context would cost about ${usd:.4f}; the same command with a higher limit goes on"
             )
         elif config.max_tokens is not None and self.tokens + flying_tokens + tokens > config.max_tokens:
             self.why = (
-                f"the limit of {config.max_tokens:,} tokens: {self.tokens + flying_tokens:,} are used and the next "
-                f"context would take about {tokens:,}"
+                f"the limit of {config.max_tokens:,} tokens: {self.tokens + flying_tokens:,} are used or asked for and "
+                f"the next context would take about {tokens:,}; the same command with a higher limit goes on"
             )
         elif group is not None:
             self._in_flight[group] = (tokens, usd)

@@ -45,7 +45,7 @@ class Stop:
 
     def due(self) -> bool:
         if not self.reason and self.deadline is not None and time.monotonic() >= self.deadline:
-            self.reason, self.why = "budget", "the time limit"
+            self.reason, self.why = "budget", "the time limit; the same command goes on"
         return bool(self.reason)
 
 
@@ -218,6 +218,7 @@ async def _canary(state: _State, session: Session, kv: KVConfig) -> None:
             with boundary("engine", "the canary"):
                 replies = await session.answer(prompts)
             state.spending.beside(replies)
+            state.manifest.spent(state.spending)
             for prompt, reply in zip(prompts, replies, strict=True):
                 state.answers.put(kv, prompt, reply)
         result = judge_replies(prompts, replies, reference)
@@ -376,6 +377,7 @@ async def _verify(state: _State, engine: Engine, kv: KVConfig) -> None:
             prompts = state.plan.workshop.prompts(group)
             replies = await _ask(session, prompts)
             state.spending.beside(replies)
+            state.manifest.spent(state.spending)
             for prompt, reply in zip(prompts, replies, strict=True):
                 row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
                 if row is None or row.outcome != "answered" or isinstance(reply, Failure):

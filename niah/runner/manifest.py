@@ -44,12 +44,17 @@ class Manifest:
     def finish(self, status: str, spending: Spending | None = None, why: str = "") -> None:
         self._data |= {"status": status, "finished_at": _now(), "stopped_by": why}
         if spending is not None:
-            self._data["spent"] = {
-                "cost_usd": spending.usd if self._plan.prices is not None else None,
-                "tokens": spending.tokens,
-                "beside_usd": spending.beside_usd,
-                "beside_tokens": spending.beside_tokens,
-            }
+            self.spent(spending)
+        self._save()
+
+    def spent(self, spending: Spending) -> None:
+        """What the run has been billed so far; kept at once where no row would tell it after a kill."""
+        self._data["spent"] = {
+            "cost_usd": spending.usd if self._plan.prices is not None else None,
+            "tokens": spending.tokens,
+            "beside_usd": spending.beside_usd,
+            "beside_tokens": spending.beside_tokens,
+        }
         self._save()
 
     def spent_beside(self) -> tuple[float, int]:
