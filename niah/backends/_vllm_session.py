@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from niah.backends._gguf import spare_threads
 from niah.backends._nvml import CardReader
+from niah.backends._vllm_check import FP8
 from niah.backends._vllm_memory import Pool, memory_of, read_pool
 from niah.backends._vllm_settings import as_keywords, check_windows, engine_settings
 from niah.backends.base import ModelInfo, SessionRequest
@@ -134,6 +135,8 @@ class VllmSession:
             "scales": _scales(self._llm, str(config.cache_config.cache_dtype)),
             "vllm": __version__,
         }
+        if self._request.kv.k_dtype in FP8 and values["device"] == "cpu":
+            values["kv.rounding"] = "zero"  # the CPU kernel cuts the mantissa off, see niah/kv/_fp8.py
         if pool is not None:
             longest = int(config.model_config.max_model_len)
             values |= pool.effective() | {

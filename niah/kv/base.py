@@ -52,6 +52,7 @@ class KVConfig:
         group_size: elements per group; must divide head_dim (per token) or the residual (per channel).
         symmetric: scale only (True) or scale and zero point (False).
         scales: ``dynamic`` (from the data), ``checkpoint``, ``unit`` (1.0).
+        rounding: of 8-bit floats: ``nearest`` (halves to even), or ``zero``, which cuts off what does not fit.
         residual: newest tokens kept in 16 bit.
         skip_layers: layer indices, or ``sliding_window``, left in 16 bit.
         window: keep only the newest ``window`` tokens in every layer; None leaves it to the model.
@@ -78,6 +79,7 @@ class KVConfig:
     group_size: int | None = None
     symmetric: bool = True
     scales: str = "dynamic"
+    rounding: str = "nearest"
     residual: int = 0
     skip_layers: tuple[int | str, ...] = ()
     window: int | None = None

@@ -12,7 +12,8 @@ from niah.kv.base import KVConfig, is_quantised
 ASPECTS: Mapping[str, tuple[str, ...]] = {
     "the number of KV heads": ("kv_heads",),
     "the stored type": (
-        "k_dtype", "v_dtype", "granularity", "group_size", "symmetric", "scales", "residual", "prefill_reads",
+        "k_dtype", "v_dtype", "granularity", "group_size", "symmetric", "scales", "rounding", "residual",
+        "prefill_reads",
     ),
     "the layers left in 16 bit": ("skip_layers",),
     "the window": ("window", "sinks", "sink_positions"),

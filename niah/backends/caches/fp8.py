@@ -2,7 +2,8 @@
 
 Unit scale is what vLLM does with ``fp8`` and no scales in the checkpoint; values beyond the largest number saturate.
 The dynamic scale is ``max(absmax / largest, 1e-6)`` in fp32, as vLLM's ``fp8_per_token_head``
-(vLLM 0.32, ``v1/attention/ops/triton_reshape_and_cache_flash.py``).
+(vLLM 0.32, ``v1/attention/ops/triton_reshape_and_cache_flash.py``). Rounding is to the nearest, as GPUs do it; the CPU
+kernel of vLLM rounds towards zero, which ``rounding=zero`` does too.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ DTYPES = {"fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
 class Fp8:
     """Parts: fp8 payload ``[…, head_dim]``, and an fp32 scale ``[…, 1]`` where scales are dynamic."""
 
-    def __init__(self, element: str, *, dynamic: bool) -> None:
-        self.element, self.dynamic = element, dynamic
+    def __init__(self, element: str, *, dynamic: bool, rounding: str = "nearest") -> None:
+        self.element, self.dynamic, self.rounding = element, dynamic, rounding
         self.dtype = DTYPES[element]
         self.largest = torch.finfo(self.dtype).max
         self._table: torch.Tensor | None = None
@@ -34,7 +35,14 @@ class Fp8:
 
     def _rounded(self, states: torch.Tensor) -> torch.Tensor:
         # without the clamp e4m3 turns into NaN above 448 and e5m2 into infinity above 57,344
-        return states.clamp(-self.largest, self.largest).to(self.dtype)
+        nearest = states.clamp(-self.largest, self.largest).to(self.dtype)
+        return nearest if self.rounding == "nearest" else self._towards_zero(nearest, states)
+
+    def _towards_zero(self, nearest: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """One code less where rounding went up: the codes of a sign ascend with the magnitude."""
+        codes = nearest.view(torch.uint8)
+        went_up = self._wide(nearest, torch.float32).abs() > states.float().abs()
+        return (codes - went_up.to(torch.uint8)).view(self.dtype)
 
     def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
         if not self.dynamic:
@@ -56,7 +64,7 @@ def _codec(kv: KVConfig, side: str) -> Codec:
     dynamic = kv.scales == "dynamic"
     if kv.scales not in ("unit", "dynamic") or kv.granularity not in ("token_head" if dynamic else "tensor",):
         raise ValueError(f"{element} {side} storage has unit or dynamic scales, not {kv.scales!r} ({kv.granularity!r})")
-    return Fp8(element, dynamic=dynamic)
+    return Fp8(element, dynamic=dynamic, rounding=kv.rounding)
 
 
 CACHE = CachePlugin(dtypes=frozenset(DTYPES), codec=_codec)

@@ -135,6 +135,14 @@ def test_fp8_at_scale_one_rounds_to_the_nearest_number_and_saturates() -> None:
     assert payload.dtype == torch.float8_e4m3fn
 
 
+def test_fp8_towards_zero_cuts_the_mantissa_off() -> None:
+    codec = Fp8("fp8_e4m3", dynamic=False, rounding="zero")
+    # between 16 and 18, between 1.75 and 1.875, two subnormals (steps of 1/512), beyond the largest number
+    states = torch.tensor([[17.9, -17.9, 1.87, 0.0039, 0.0030, 0.0, 500.0]])
+    expected = torch.tensor([[16.0, -16.0, 1.75, 1 / 512, 1 / 512, 0.0, 448.0]])
+    assert torch.equal(codec.decode(codec.encode(states), torch.float32), expected)
+
+
 @pytest.mark.parametrize("element", ["fp8_e4m3", "fp8_e5m2"])
 def test_fp8_table_equals_the_conversion(element: str) -> None:
     codec = Fp8(element, dynamic=False)
