@@ -61,7 +61,7 @@ def test_settled_verdicts_end_the_run(niah, tmp_path: Path) -> None:
     said = niah(*AUTO, "--set", "backend.loss={int8: 0.7, int4: 0.6}", "--out", tmp_path)
     assert said.code == 0
     assert package.load(tmp_path).manifest["adaptive"]["stopped"] == "every verdict is settled"
-    assert set(_trials(tmp_path).values()) == {6}
+    assert max(_trials(tmp_path).values()) < 24
 
 
 def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah, tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ def test_equal_settings_raise_few_false_alarms(contexts: int, depths: int, share
     runs = 1000
     found = _many(runs, 11, contexts, depths, share, share, together)
     verdicts = Counter(item.verdict for item in found)
-    assert (verdicts["worse"] + verdicts["better"]) / runs <= 0.05
+    # the true rate is at most 5 %; a thousand runs know it to within two standard errors
+    sampling = 2 * (0.05 * 0.95 / runs) ** 0.5
+    assert (verdicts["worse"] + verdicts["better"]) / runs <= 0.05 + sampling
     covered = sum(item.ci is not None and item.ci.low <= 0 <= item.ci.high for item in found) / runs
     assert covered >= 0.93
     if together:
