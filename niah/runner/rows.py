@@ -76,7 +76,7 @@ def make_row(
         "cache_write_tokens": reply.cache_write_tokens,
         "reasoning_tokens": reply.reasoning_tokens,
         "requests": reply.requests,
-        "cost_usd": 0.0 if answer_cached else _cost(plan, reply),
+        "cost_usd": _cost(plan, reply, is_free=answer_cached),
         "answer_cached": answer_cached,
         "answer": reply.text,
         "reasoning": reply.reasoning,
@@ -100,9 +100,11 @@ def make_row(
     )
 
 
-def _cost(plan: Plan, reply: Answer) -> float | None:
+def _cost(plan: Plan, reply: Answer, *, is_free: bool) -> float | None:
+    if plan.prices is None:
+        return None
     used = billed(reply)
-    return None if used is None or plan.prices is None else plan.prices.cost_usd(used)
+    return 0.0 if is_free else None if used is None else plan.prices.cost_usd(used)
 
 
 def outcome_of(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:

@@ -36,7 +36,8 @@ class Row:
         count_difference: ``engine_prompt_tokens`` minus ``prompt_tokens``.
         cache_write_tokens, reasoning_tokens: parts of the prompt's and the output's tokens that are billed apart.
         requests: how often an API was asked until there was a reply.
-        cost_usd: what the answer was billed, in US dollars; None where it is not known, 0 from the answer cache.
+        cost_usd: what the answer was billed, in US dollars; None where nobody bills it or it is not known, 0 from
+            the answer cache.
         answer_cached: whether the answer came from the answer cache and was not asked for.
         stop: why generation ended.
         attempt: 1 for the first try.
