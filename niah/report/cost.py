@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from niah.grid import length_label
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 
@@ -70,13 +69,6 @@ def length_costs(record: RunRecord) -> list[LengthCost]:
                     )
                 )
     return found
-
-
-def cost_line(entry: LengthCost) -> list[str]:
-    """The cells of a table's line: setting, length, cost, cost a cell, cells, unknown ones, cached ones."""
-    counts = (entry.cells, entry.unknown, entry.cached)
-    money = (dollars(entry.cost_usd), dollars(entry.per_cell_usd) if entry.cells > entry.cached else "–")
-    return [entry.kv, length_label(entry.length), *money, *(f"{count:,}" for count in counts)]
 
 
 def cost_sentence(record: RunRecord) -> str:

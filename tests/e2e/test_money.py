@@ -54,7 +54,8 @@ def test_every_row_has_its_cost(niah, tmp_path: Path) -> None:
     assert "bf16 at 2k: $" in niah("show", tmp_path).out
     page = (record.path / "report.html").read_text()
     assert "The cells of this run cost $" in page
-    assert "Cost by length" in page
+    assert "Time and cost against length" in page
+    assert "US dollars" in page
     assert record.frame().cost_usd.sum() == pytest.approx(total)
 
 
