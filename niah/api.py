@@ -22,6 +22,7 @@ from niah.report.palette import Palette
 from niah.report.summary import SettingSummary, summaries
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
+from niah.runner.answer_cache import opened_cache
 from niah.runner.difficulty import choose, resolved, sentence
 from niah.runner.loop import Stop, run_plan
 from niah.runner.manifest import Manifest
@@ -134,6 +135,8 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
     label = f"{Path(plan.info.name).name}-{plan.backend.name}"
     today = date.today().isoformat()
     events = ev.Events(sinks)
+    with opened_cache(plan):
+        pass  # one that cannot be used is told before there is a run folder
     with RunFolder.find_or_create(Path(plan.config.out), label, plan.run_identity(), today, fresh) as folder:
         manifest = Manifest(plan, folder, command, __version__)
         limit = plan.config.max_minutes

@@ -68,8 +68,7 @@ def find_gguf(model: str) -> Path:
         path = first[0]
     if not path.is_file():
         raise ConfigError(
-            f"no GGUF model {model!r}.{near(model, EMBEDDED)} llama.cpp takes a .gguf file, a folder with one, or "
-            f"{', '.join(EMBEDDED)}."
+            f"no GGUF model {model!r}.{near(model, EMBEDDED)} A .gguf file or a folder that holds one works too."
         )
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:

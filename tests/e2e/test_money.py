@@ -265,6 +265,7 @@ def test_a_cache_that_cannot_be_used(niah, tmp_path: Path) -> None:
     said = niah("run", *RUN, "--cache", tmp_path / "file", "--out", tmp_path / "out")
     assert said.code == 6
     assert "cannot make the answer cache" in said.err
+    assert not (tmp_path / "out").exists()
     assert niah("rescore", tmp_path / "nowhere").code == 6
     wrong = niah("run", *RUN, "--out", tmp_path / "r").code, niah("rescore", tmp_path / "r", "--scorer", "exct")
     assert wrong[1].code == 2
