@@ -25,13 +25,12 @@ from niah.errors import NiahError
 from niah.haystacks import segments
 from tests.loopback import close_other_sockets
 
-# text kept beyond the prompts themselves, of which such short ones need little
-segments.SLACK_TOKENS = 512
-
 
 def run(settings: dict[str, Any], heard: str) -> None:
     """Run to the end, without figures and report; exits as the command would, what it says goes to a file."""
     close_other_sockets(pytest.MonkeyPatch())
+    # text kept beyond the prompts themselves, of which such short ones need little
+    segments.SLACK_TOKENS = 512
     api.write_outputs = lambda *_: []
     try:
         code = api.execute(api.plan_run(build_config(normalise(settings)))).exit_code

@@ -68,7 +68,7 @@ def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah, tmp_path: Pat
     command = (*AUTO, "--set", "backend.loss={int8: 0.05}", "--trials", "auto:12", "--out", tmp_path)
     said = niah(*command, "--max-minutes", "0.00001")
     assert said.code == 5
-    assert "the time limit was reached" in package.load(tmp_path).manifest["adaptive"]["stopped"]
+    assert "a limit on time, money or tokens was reached" in package.load(tmp_path).manifest["adaptive"]["stopped"]
     assert niah(*command).code == 0
     assert len(list(tmp_path.iterdir())) == 1
 

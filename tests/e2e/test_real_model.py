@@ -70,6 +70,11 @@ def test_the_prompt_is_built_again_from_the_row(niah, smollm2_run: package.Run) 
     assert "▶" in niah("cell", smollm2_run.path, row.cell_id).out
 
 
+def rounding(run: package.Run) -> float:
+    """How far two ways of computing the same may be apart, in nats over an answer: bf16 has eight bits of mantissa."""
+    return 0.02 if run.setting("bf16")["effective"]["compute_dtype"] == "float32" else 0.25
+
+
 def test_reuse_off_and_forks_give_the_same_answers(smollm2_run: package.Run, tmp_path: Path) -> None:
     """Packed questions behind one cache, a fork of it per question, and cold prompts: one result."""
     grid = {"lengths": "512", "depths": 5, "trials": 1, "kv": "bf16", "reference": False}
@@ -78,7 +83,7 @@ def test_reuse_off_and_forks_give_the_same_answers(smollm2_run: package.Run, tmp
         run = package.run(**grid, **more, out=str(tmp_path / str(number)))
         assert {row.pair_id for row in run.rows} == set(packed)
         for row in run.rows:
-            assert row.logprob == pytest.approx(packed[row.pair_id].logprob, abs=0.02)
+            assert row.logprob == pytest.approx(packed[row.pair_id].logprob, abs=rounding(smollm2_run))
         same = sum(row.answer == packed[row.pair_id].answer for row in run.rows)
         assert same >= 4, "at most one tie may fall the other way"
         if "reuse" in more:
@@ -108,7 +113,7 @@ def test_reuse_verify_compares_both_ways(niah, tmp_path: Path) -> None:
     check = package.load(tmp_path).manifest["reuse_check"]["bf16"]
     assert check["cells"] == 3
     assert check["same_answers"] >= 2
-    assert check["max_logprob_difference"] < 0.05
+    assert check["max_logprob_difference"] < rounding(package.load(tmp_path)) + 0.03
 
 
 def test_gemma3_window_layers_hold_512_tokens(tmp_path: Path) -> None:
