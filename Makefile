@@ -11,6 +11,9 @@ ARGS   ?=
 # one core stays free: two busy thread pools on the same cores slow each other down tenfold
 export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 
+# test processes: on two cores the one-threaded pools of two of them fit; on more, the pool of one fills the machine
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(2 if os.cpu_count() == 2 else 0)")
+
 .PHONY: demo install test test-vllm check format bench clean
 
 demo: $(VENV)/.run
@@ -21,7 +24,7 @@ install: $(VENV)/.dev
 test: $(VENV)/.dev
 	@scripts/vllm_env.sh && $(MAKE) --no-print-directory test-vllm || { \
 	  code=$$?; [ $$code -eq 3 ] && [ -z "$(CI)" ] && echo "tests/vllm are left out" || exit $$code; }
-	$(BIN)/python -m pytest --ignore=tests/vllm $(ARGS)
+	$(BIN)/python -m pytest --ignore=tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-vllm:
 	.venv-vllm/bin/python -m pytest tests/vllm $(ARGS)
