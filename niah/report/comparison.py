@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ _OTHER_SECTIONS = ("model", "versions", "hardware")
 _OTHER_ASKED = ("backend", "backend_options", "reuse", "answer_budget")
 # they change how long an answer takes, not which one is given
 _HARMLESS = ("threads", "ram_bytes", "max_num_seqs", "kv.pool_bytes")
+
+_OWN_NAME = re.compile(r"\d{4}-\d\d-\d\d-.+-([0-9a-f]{10})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +263,9 @@ def _known(record: RunRecord, kv: str) -> str:
 
 
 def _named(record: RunRecord, kv: str) -> str:
-    return f"{record.path.name}:{kv}"
+    # a folder that niah named ends in what tells it from others; the rest would only widen every table
+    own = _OWN_NAME.fullmatch(record.path.name)
+    return f"{own[1] if own else record.path.name}:{kv}"
 
 
 def _compare(base: Side, new: Side, margin: float, bar: float) -> Compared | None:

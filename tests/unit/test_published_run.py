@@ -1,0 +1,36 @@
+"""The run that is published in ``results/``: what its page says is what its rows say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import niah
+
+FOLDER = Path(__file__).parents[2] / "results" / "example-kv-methods"
+
+
+def test_the_page_says_what_the_rows_say() -> None:
+    run = niah.load(FOLDER)
+    assert len(run.rows) == 1056
+    answered = [row for row in run.rows if row.outcome == "answered"]
+    assert {row.kv for row in run.rows if row.outcome != "answered"} == {"kivi2"}
+    assert all(row.prompt_tokens + row.answer_budget == row.length for row in run.rows)
+    assert all(row.kv_memory.logical_bytes == row.kv_memory.formula_bytes for row in answered)
+    page = (FOLDER / "README.md").read_text()
+    for kv in run.kvs():
+        own = [row for row in answered if row.kv == kv]
+        right = 100 * sum(bool(row.correct) for row in own) / len(own)
+        line = re.search(rf"^\| `{re.escape(kv)}` \|.*$", page, re.MULTILINE)
+        assert line is not None, kv
+        assert f"| {right:.1f} % |" in line[0]
+
+
+def test_a_window_that_holds_the_text_changes_nothing() -> None:
+    rows = {(row.kv, row.pair_id): row for row in niah.load(FOLDER).rows if row.length == 512}
+    streaming = {pair: row for (kv, pair), row in rows.items() if kv.startswith("streaming")}
+    assert len(streaming) == 44
+    for pair, row in streaming.items():
+        reference = rows["bf16", pair]
+        assert row.answer == reference.answer
+        assert abs(row.logprob - reference.logprob) < 5e-4
