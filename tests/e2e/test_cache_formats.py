@@ -93,7 +93,9 @@ def test_kivi_packed_forked_and_cold_prompts_agree(tmp_path: Path, smollm2_folde
         runs.append(package.run(kv="kivi4", lengths="512", depths=2, trials=1, reference=False, out=out, **more))
     packed = {row.pair_id: row.logprob for row in runs[0].rows}
     assert len(packed) == 2
+    # a machine that computes in bf16 rounds the ways differently, and 4-bit codes turn that into more
+    apart = 0.05 if runs[0].setting("kivi4")["effective"]["compute_dtype"] == "float32" else 0.25
     for run in runs[1:]:
-        assert {row.pair_id: row.logprob for row in run.rows} == pytest.approx(packed, abs=0.05)
+        assert {row.pair_id: row.logprob for row in run.rows} == pytest.approx(packed, abs=apart)
     assert sum(row.cached_tokens > 0 for row in runs[2].rows) == 1, "one prefill serves all questions"
     assert not any(row.cached_tokens for row in runs[1].rows)
