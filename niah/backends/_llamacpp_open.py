@@ -93,13 +93,8 @@ async def _wait(process: ServerProcess, options: LlamaCppOptions, request: Sessi
                 return line.split()[1]
         late = time.monotonic() > deadline
         if late or not process.is_running:
-            what = f"was not ready after {options.startup_timeout_s:g} s" if late else "ended while it was starting"
-            lines = "\n".join(f"  {line}" for line in process.last_lines())
-            hint = " (backend.startup_timeout_s gives it more)" if late else ""
-            raise BackendUnavailable(
-                f"the llama.cpp server {what}{hint} with kv {request.kv.name!r}. "
-                f"Its log {str(process.log)!r} ends:\n{lines}"
-            )
+            late_after_s = options.startup_timeout_s if late else None
+            raise process.start_failed("llama.cpp", request.kv.name, late_after_s)
         await asyncio.sleep(_POLL_S)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from niah.backends import _server_watch as watch
-from niah.errors import ConfigError
+from niah.errors import BackendUnavailable, ConfigError
 
 LOOPBACK = "127.0.0.1"
 LOG_LINES = 15
@@ -59,6 +59,16 @@ class ServerProcess:
             file.seek(max(0, size - _LOG_TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")
         return [line for line in text.splitlines() if line.strip()][-count:]
+
+    def start_failed(self, service: str, kv: str, late_after_s: float | None) -> BackendUnavailable:
+        """Why a start came to nothing, with the log's end; ``late_after_s`` is None where the process has ended."""
+        what, hint = "ended while it was starting", ""
+        if late_after_s is not None:
+            what, hint = f"was not ready after {late_after_s:g} s", " (backend.startup_timeout_s gives it more)"
+        lines = "\n".join(f"  {line}" for line in self.last_lines())
+        return BackendUnavailable(
+            f"the {service} server {what}{hint} with kv {kv!r}. Its log {str(self.log)!r} ends:\n{lines}"
+        )
 
     def stop(self, *, keep_log: bool = False) -> None:
         """End the group and wait for it; may take some seconds. Calling it again does nothing."""
