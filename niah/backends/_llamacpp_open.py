@@ -6,6 +6,7 @@ import asyncio
 import importlib.metadata
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 # the canaries of a run whose cells are shorter still than they are
 _LEAST_CELLS = 512
+_ADDRESS = re.compile(rf"{child.LISTENING} (\S+)\s")
 _PROBE = "The number for Oslo is 7412839.\n\n  It's naïve — 東京!"
 
 
@@ -84,13 +86,18 @@ def _start(options: LlamaCppOptions, info: ModelInfo, request: SessionRequest) -
         raise BackendUnavailable(f"llama.cpp cannot be started: {err}.") from err
 
 
+def listening_address(log: str) -> str | None:
+    """Where the server listens; looked for anywhere in its log, since the engine writes on at once and into lines."""
+    said = _ADDRESS.search(log)
+    return said[1] if said else None
+
+
 async def _wait(process: ServerProcess, options: LlamaCppOptions, request: SessionRequest) -> str:
     """The server's address, once it listens; it says so only when the model is loaded."""
     deadline = time.monotonic() + options.startup_timeout_s
     while True:
-        for line in process.last_lines(3):
-            if line.startswith(child.LISTENING):
-                return line.split()[1]
+        if address := listening_address(process.log.read_text(encoding="utf-8", errors="replace")):
+            return address
         late = time.monotonic() > deadline
         if late or not process.is_running:
             late_after_s = options.startup_timeout_s if late else None

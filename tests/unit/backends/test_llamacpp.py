@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from niah.backends._gguf_describe import find_gguf
+from niah.backends._llamacpp_open import listening_address
 from niah.backends._llamacpp_report import read_report
 from niah.backends.llamacpp import PLUGIN, LlamaCppOptions
 from niah.errors import ConfigError
@@ -58,6 +59,13 @@ def test_window_layers_have_a_cache_of_their_own() -> None:
     assert report.pool_bytes == 27 * MIB
     full = read_report(_log(*lines, window=512), keeps_all=True)
     assert full.logical_bytes(1000) == 18 * 1024 * 1000
+
+
+@pytest.mark.parametrize("before", ["", "0.1 I srv  init: chat template"])
+@pytest.mark.parametrize("after", ["", "0.2 I srv  update_slots: all slots are idle\n" * 500])
+def test_the_address_is_found_wherever_it_stands_in_the_log(before: str, after: str) -> None:
+    assert listening_address(f"a line\n{before}LISTENING http://127.0.0.1:4711\n{after}") == "http://127.0.0.1:4711"
+    assert listening_address(f"a line\n{before}LISTENING http://127.0.0.1:47") is None, "half of it is written"
 
 
 def test_a_log_that_says_something_else_gives_no_bytes() -> None:
