@@ -24,9 +24,10 @@ from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
 from niah.runner.answer_cache import opened_cache
 from niah.runner.difficulty import choose, resolved, sentence
-from niah.runner.loop import Stop, run_plan
+from niah.runner.loop import run_plan
 from niah.runner.manifest import Manifest
 from niah.runner.plan import Plan, make_plan
+from niah.runner.state import Stop
 from niah.stats.sequential import undecided
 from niah.store.folder import RunFolder, open_run
 from niah.store.metrics import write_metrics

@@ -120,6 +120,7 @@ class RunConfig(_Section):
             dollars, or has taken this many prompt and output tokens.
         price: the user's own price; None looks the model up in a public list.
         cache: folder of answers that are kept across runs; None keeps none.
+        batch: hand the cells in as batches, which some services answer within a day and at a lower price.
         plugins: Python files with further plugins, loaded for this run.
     """
 
@@ -139,6 +140,7 @@ class RunConfig(_Section):
     max_tokens: int | None = Field(default=None, gt=0)
     price: PriceConfig | None = None
     cache: str | None = None
+    batch: bool = False
     plugins: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

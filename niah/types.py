@@ -152,6 +152,7 @@ class Answer:
         cache_write_tokens: prompt tokens that a provider bills as written to its cache.
         reasoning_tokens: of the output tokens, those that are no part of the answer.
         requests: how often it was asked until there was a reply.
+        batched: it came in a batch, which has a price of its own.
     """
 
     text: str
@@ -165,6 +166,7 @@ class Answer:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     requests: int = 1
+    batched: bool = False
     timing: Timing = field(default_factory=Timing)
     memory: KVUsage = field(default_factory=KVUsage)
 

@@ -66,19 +66,34 @@ class AnthropicDialect:
         wanted = self._options.temperature is not None and not self._options.reasoning_tokens
         return wanted and (self._options.base_url is not None or "temperature" in self._options.model_fields_set)
 
+    @property
+    def client(self) -> Any:
+        return self._client
+
+    @property
+    def service(self) -> str:
+        return f"the server at {self._base_url}"
+
+    def body(self, call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The request: what the SDK has arguments for, and what it no longer has."""
+        body = body_of(call, self._options, self._model)
+        body["max_tokens"] = call.answer_tokens + self._options.reasoning_tokens
+        return body, {"temperature": self._options.temperature} if self._sets_temperature() else {}
+
+    def read(self, reply: Mapping[str, Any], identity: str) -> Said:
+        """A message; see ``message_said``."""
+        said = message_said(reply, identity)
+        self._models |= {said.model} - {""}
+        return said
+
     async def ask(self, call: Call) -> Said:
         import anthropic
 
-        body = body_of(call, self._options, self._model)
-        body["max_tokens"] = call.answer_tokens + self._options.reasoning_tokens
-        if self._sets_temperature():
-            body["extra_body"] = {"temperature": self._options.temperature}
-        with sdk_faults(f"the server at {self._base_url}", anthropic):
-            raw = await self._client.messages.with_raw_response.create(**body)
+        body, extra = self.body(call)
+        with sdk_faults(self.service, anthropic):
+            raw = await self._client.messages.with_raw_response.create(**body, extra_body=extra or None)
             body_text = (await raw.read()).decode(errors="replace")
-            said = message_said(document(body_text, "messages"), body_text)
-        self._models |= {said.model} - {""}
-        return said
+            return self.read(document(body_text, "messages"), body_text)
 
 
 def message_said(reply: Mapping[str, Any], identity: str) -> Said:

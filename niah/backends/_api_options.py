@@ -61,6 +61,20 @@ class ApiOptions(BackendOptions):
     tokenizer: str = "auto"
 
 
+class BatchOptions(ApiOptions):
+    """Options of backends that can hand in batches (``--batch``).
+
+    Attributes:
+        batch_poll_s: seconds between two looks at a batch.
+        batch_requests: requests in one batch at most; None is what the service takes.
+        batch_tokens: prompt tokens that may wait at the service at a time, where your account has such a limit.
+    """
+
+    batch_poll_s: float = Field(default=30.0, gt=0, json_schema_extra=QUIET)
+    batch_requests: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
+    batch_tokens: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
+
+
 def is_loopback(url: str) -> bool:
     """Whether an address is on this machine."""
     host = urlsplit(url).hostname or ""

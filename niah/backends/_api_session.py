@@ -6,14 +6,15 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from niah.backends._api_batch import ApiBatches, BatchDialect
 from niah.backends._api_dialect import Call, Dialect, Said, call_of, context_of
 from niah.backends._api_faults import ApiFault, RefusedByFilter, asked_again
-from niah.backends._api_options import ApiOptions
+from niah.backends._api_options import ApiOptions, BatchOptions
 from niah.backends.base import ModelInfo, Session, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.types import Answer, Failure, Prompt, Reply, Timing
@@ -45,6 +46,7 @@ class ApiSession:
         self._requests = self._retried = 0
         self._least_difference: int | None = None
         self._largest_difference: int | None = None
+        self._batches: list[str] = []
 
     @property
     def max_in_flight(self) -> int:
@@ -61,6 +63,7 @@ class ApiSession:
             "requests_retried": self._retried,
             "count_difference_min": self._least_difference,
             "count_difference_max": self._largest_difference,
+            **({"batches": ", ".join(self._batches)} if self._batches else {}),
         }
 
     async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
@@ -79,6 +82,26 @@ class ApiSession:
             self.raise_if_over()
         self._request.on_tokens(len(group[0].context))
         return replies
+
+    def note_batch(self, batch_id: str) -> None:
+        """Results of a batch have been read."""
+        self._batches.append(batch_id)
+
+    def from_batch(self, read: Callable[[], Said], prompt: Prompt) -> Reply:
+        """The reply to a prompt from its result in a batch, judged as one that was waited for.
+
+        Raises:
+            BackendUnavailable: every further request would fail like this one.
+        """
+        try:
+            with boundary("engine", "the batch"):
+                said = read()
+                self._check(said)
+        except RefusedByFilter as err:
+            return Answer(text=str(err), stop="refused", prompt_tokens=None, output_tokens=None, batched=True)
+        except CellError as err:
+            return self._failure(prompt, err)
+        return replace(self._answer(prompt, _without_prefix(said, prompt.case.answer_prefix), 1, 0.0), batched=True)
 
     def raise_if_over(self) -> None:
         """At the end: whether the service had stopped taking requests.
@@ -137,8 +160,7 @@ class ApiSession:
                     self._not_before = max(self._not_before, time.monotonic() + fault.retry_after_s)
                 raise
             self._check(said)
-            # llama.cpp gives the begun answer back with what it went on with
-            return replace(said, text=said.text.removeprefix(call.prefix)) if call.prefix else said
+            return _without_prefix(said, call.prefix)
 
         return await asked_again(self._options, once), requests
 
@@ -204,11 +226,33 @@ class ApiSession:
         return Failure(error.kind, message, error.retryable)
 
 
+class BatchingSession(ApiSession):
+    """One model behind an API that has batches too."""
+
+    def __init__(
+        self, options: BatchOptions, info: ModelInfo, request: SessionRequest, dialect: Dialect, batches: BatchDialect
+    ) -> None:
+        super().__init__(options, info, request, dialect)
+        self.batches = ApiBatches(options, info, batches, self)
+
+
+def _without_prefix(said: Said, prefix: str) -> Said:
+    """llama.cpp gives the begun answer back with what it went on with."""
+    return replace(said, text=said.text.removeprefix(prefix)) if prefix else said
+
+
 @asynccontextmanager
 async def opened(
-    options: ApiOptions, info: ModelInfo, request: SessionRequest, dialect: Dialect
+    options: ApiOptions,
+    info: ModelInfo,
+    request: SessionRequest,
+    dialect: Dialect,
+    batches: BatchDialect | None = None,
 ) -> AsyncIterator[Session]:
     """A session whose connections are closed when it is over.
+
+    Args:
+        batches: the service's batches, where it has any; the options must then be ``BatchOptions``.
 
     Raises:
         ConfigError: one cell has more tokens than a minute allows.
@@ -220,7 +264,10 @@ async def opened(
                 f"a cell of {request.max_length:,} tokens never fits into backend.tokens_per_minute={limit:,}: raise "
                 "the limit or ask for shorter lengths."
             )
-        session = ApiSession(options, info, request, dialect)
+        if batches is not None and isinstance(options, BatchOptions):
+            session: ApiSession = BatchingSession(options, info, request, dialect, batches)
+        else:
+            session = ApiSession(options, info, request, dialect)
         yield session
         session.raise_if_over()
     finally:

@@ -40,7 +40,13 @@ class OpenAIDialect:
             http_client=httpx2.AsyncClient(**http_arguments(options, base_url)),
         )
         self._models: set[str] = set()
-        self._ask = {"chat": self._chat, "responses": self._response, "completions": self._completion}[options.api]
+        self._bodies = {"chat": self._chat, "responses": self._response, "completions": self._completion}
+        client = self._client
+        self._resources: dict[str, Any] = {
+            "chat": client.chat.completions,
+            "responses": client.responses,
+            "completions": client.completions,
+        }
 
     async def close(self) -> None:
         await self._client.close()
@@ -54,54 +60,67 @@ class OpenAIDialect:
             "stream": self._options.stream,
         }
 
-    async def ask(self, call: Call) -> Said:
-        import openai
+    @property
+    def client(self) -> Any:
+        return self._client
 
-        with sdk_faults(f"the server at {self._base_url}", openai):
-            said = await self._ask(call)
+    @property
+    def service(self) -> str:
+        return f"the server at {self._base_url}"
+
+    @property
+    def endpoint(self) -> str:
+        """Path of the requests, as batches name it."""
+        return f"/v1/{_PATHS[self._options.api]}"
+
+    def body(self, call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The request: what the SDK has arguments for, and what only some servers know."""
+        body: dict[str, Any] = {"model": self._served.model}
+        if self._options.temperature is not None:
+            body["temperature"] = self._options.temperature
+        return self._bodies[self._options.api](call, body)
+
+    def read(self, reply: Mapping[str, Any], identity: str) -> Said:
+        """A reply in the shape of the API that is used; see ``chat_said``."""
+        said = _READERS[self._options.api](reply, identity)
         self._models |= {said.model} - {""}
         return said
 
-    async def _chat(self, call: Call) -> Said:
-        body = self._common() | self._output_limit(call)
+    async def ask(self, call: Call) -> Said:
+        import openai
+
+        body, extra = self.body(call)
+        resource = self._resources[self._options.api]
+        with sdk_faults(self.service, openai):
+            if self._options.stream:
+                return await self._streamed(
+                    resource.with_streaming_response.create(**body, extra_body=extra, **_STREAM)
+                )
+            raw = await resource.with_raw_response.create(**body, extra_body=extra)
+            return self.read(document(raw.content, _PATHS[self._options.api]), raw.text)
+
+    def _chat(self, call: Call, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         extra = self._reuse(call) | (CONTINUE if call.prefix and self._served.continues else {})
         if self._options.reasoning_effort:
             body["reasoning_effort"] = self._options.reasoning_effort
         if self._options.logprobs:
             body["logprobs"] = True
-        create = self._client.chat.completions
-        arguments = body | {"messages": messages_of(call), "extra_body": extra}
-        if not self._options.stream:
-            raw = await create.with_raw_response.create(**arguments)
-            return chat_said(document(raw.content, "chat completions"), raw.text)
-        return await self._streamed(create.with_streaming_response.create(**arguments, **_STREAM), chat_said)
+        return body | self._output_limit(call) | {"messages": messages_of(call)}, extra
 
-    async def _completion(self, call: Call) -> Said:
-        body = self._common() | {"prompt": call.user_text + call.prefix, "max_tokens": call.answer_tokens}
+    def _completion(self, call: Call, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        body |= {"prompt": call.user_text + call.prefix, "max_tokens": call.answer_tokens}
         if self._options.logprobs:
             body["logprobs"] = 0 if self._served.family == "vllm" else 1
-        create = self._client.completions
-        arguments = body | {"extra_body": self._reuse(call)}
-        if not self._options.stream:
-            raw = await create.with_raw_response.create(**arguments)
-            return completion_said(document(raw.content, "completions"), raw.text)
-        return await self._streamed(create.with_streaming_response.create(**arguments, **_STREAM), completion_said)
+        return body, self._reuse(call)
 
-    async def _response(self, call: Call) -> Said:
+    def _response(self, call: Call, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         limit = call.answer_tokens + self._options.reasoning_tokens
-        body = self._common() | {"input": call.user_text, "max_output_tokens": limit, "store": False}
+        body |= {"input": call.user_text, "max_output_tokens": limit, "store": False}
         if self._options.reasoning_effort:
             body["reasoning"] = {"effort": self._options.reasoning_effort}
         if self._options.logprobs:
             body["include"] = ["message.output_text.logprobs"]
-        raw = await self._client.responses.with_raw_response.create(**body, extra_body=self._reuse(call))
-        return response_said(document(raw.content, "responses"), raw.text)
-
-    def _common(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self._served.model}
-        if self._options.temperature is not None:
-            body["temperature"] = self._options.temperature
-        return body
+        return body, self._reuse(call)
 
     def _output_limit(self, call: Call) -> dict[str, Any]:
         limit = call.answer_tokens + self._options.reasoning_tokens
@@ -112,7 +131,7 @@ class OpenAIDialect:
         """Without reuse every request gets a cache of its own, where the server can do that."""
         return {"cache_salt": uuid.uuid4().hex} if self._served.family == "vllm" and not call.is_cacheable else {}
 
-    async def _streamed(self, opening: Any, read: Any) -> Said:
+    async def _streamed(self, opening: Any) -> Said:
         """A reply by server-sent events, put together as if it had come in one piece.
 
         Raises:
@@ -125,10 +144,11 @@ class OpenAIDialect:
                 async for event in _events(response):
                     if whole.add(event) and first is None:
                         first = time.perf_counter() - started
-        said: Said = read(whole.reply(), whole.identity)
-        return replace(said, first_token_s=first)
+        return replace(self.read(whole.reply(), whole.identity), first_token_s=first)
 
 
+_PATHS = {"chat": "chat/completions", "responses": "responses", "completions": "completions"}
+_READERS = {"chat": chat_said, "responses": response_said, "completions": completion_said}
 _STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 

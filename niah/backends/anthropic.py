@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from pydantic import model_validator
 
-from niah.backends._api_options import ApiOptions, address_problems, api_key, kv_problems, require_address
+from niah.backends._api_options import BatchOptions, address_problems, api_key, kv_problems, require_address
 from niah.backends.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
@@ -19,7 +19,7 @@ KEY_NAMES = ("ANTHROPIC_API_KEY",)
 LEAST_THINKING_TOKENS = 1024
 
 
-class AnthropicOptions(ApiOptions):
+class AnthropicOptions(BatchOptions):
     """Options of the anthropic backend: those of every API. ``base_url`` is without ``/v1``.
 
     ``temperature`` goes to Anthropic itself only when it is set: its newer models refuse one.
@@ -55,12 +55,13 @@ class _Engine:
         self._options, self._info = options, info
 
     def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
+        from niah.backends._anthropic_batch import AnthropicBatches
         from niah.backends._anthropic_dialect import AnthropicDialect
         from niah.backends._api_session import opened
 
         key = api_key(self._options, KEY_NAMES, OWN_URL)
         dialect = AnthropicDialect(self._options, self._info.source, _url(self._options), key)
-        return opened(self._options, self._info, request, dialect)
+        return opened(self._options, self._info, request, dialect, AnthropicBatches(dialect))
 
 
 @asynccontextmanager
@@ -78,4 +79,5 @@ PLUGIN = BackendPlugin(
     default_model="claude-haiku-4-5",
     default_kv=("auto",),
     requires=(("anthropic", "anthropic"), ("stamina", "anthropic"), ("aiolimiter", "anthropic")),
+    has_batches=True,
 )

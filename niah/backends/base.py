@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -109,6 +110,75 @@ class Session(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """How far a batch is at the service.
+
+    Attributes:
+        word: the service's own for its state.
+        done, requests: requests that are through, and all of them; 0 where it does not tell.
+        is_over: nothing more will come of it.
+        fault: why it was refused as a whole; empty where single requests have results.
+    """
+
+    word: str
+    done: int
+    requests: int
+    is_over: bool
+    fault: str = ""
+
+
+class Batches(Protocol):
+    """Requests handed in together and answered within a day, at a lower price.
+
+    Attributes:
+        most_requests, most_bytes: that one batch may have.
+        most_tokens: prompt tokens that may wait at the service at a time; None sets no limit.
+        poll_s: seconds between two looks at a batch.
+    """
+
+    most_requests: int
+    most_bytes: int
+    most_tokens: int | None
+    poll_s: float
+
+    def line(self, custom_id: str, prompt: Prompt) -> bytes:
+        """One request of a batch: a line of JSON. Raises ``CellError`` where the prompt cannot be sent."""
+        ...
+
+    async def submit(self, label: str, file: Path, requests: int) -> str:
+        """Hand in a file of lines; returns the service's id.
+
+        Raises:
+            BackendUnavailable: it was refused. CellError: nobody knows whether it arrived.
+        """
+        ...
+
+    async def find(self, label: str, requests: int, since: float) -> str | None:
+        """The id of a batch that may have arrived, handed in after ``since`` (Unix seconds)."""
+        ...
+
+    async def state(self, batch_id: str) -> BatchState:
+        """Raises ``BackendUnavailable`` where the service cannot be asked or has no such batch."""
+        ...
+
+    async def replies(self, batch_id: str) -> list[tuple[str, Callable[[Prompt], Reply]]]:
+        """What came of each request, by its custom id and in any order: a reply to the prompt that is given.
+
+        Raises:
+            BackendUnavailable: the results cannot be read; a reply raises it where no request can be answered.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchSession(Session, Protocol):
+    """A session that can hand in batches beside answering at once."""
+
+    @property
+    def batches(self) -> Batches: ...
+
+
 class Engine(Protocol):
     """Whatever is shared between KV settings: loaded weights, or nothing."""
 
@@ -129,6 +199,7 @@ class BackendPlugin(Generic[B]):
         default_model, default_kv: used when the user names none.
         version: goes into every cell's identity; raise it when the same request may get another answer.
         requires: ``(package, extra)`` that must be importable.
+        has_batches: its sessions are ``BatchSession``s.
     """
 
     name: str
@@ -141,3 +212,4 @@ class BackendPlugin(Generic[B]):
     default_kv: tuple[str, ...] = ("bf16",)
     version: int = 1
     requires: tuple[tuple[str, str], ...] = ()
+    has_batches: bool = False

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from niah.backends._api_options import ApiOptions, address_problems, api_key, kv_problems, require_address
+from niah.backends._api_options import BatchOptions, address_problems, api_key, kv_problems, require_address
 from niah.backends.base import QUIET, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
@@ -18,7 +18,7 @@ OWN_URL = "https://api.openai.com/v1"
 KEY_NAMES = ("OPENAI_API_KEY",)
 
 
-class OpenAIOptions(ApiOptions):
+class OpenAIOptions(BatchOptions):
     """Options of the openai backend, besides those of every API.
 
     Attributes:
@@ -62,12 +62,13 @@ class _Engine:
 
     def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
         from niah.backends._api_session import opened
+        from niah.backends._openai_batch import OpenAIBatches
         from niah.backends._openai_dialect import OpenAIDialect
         from niah.backends._openai_model import served_of
 
         url = self._options.base_url or OWN_URL
         dialect = OpenAIDialect(self._options, served_of(self._info), url, api_key(self._options, KEY_NAMES, OWN_URL))
-        return opened(self._options, self._info, request, dialect)
+        return opened(self._options, self._info, request, dialect, OpenAIBatches(dialect))
 
 
 @asynccontextmanager
@@ -85,4 +86,5 @@ PLUGIN = BackendPlugin(
     default_model="gpt-5-mini",
     default_kv=("auto",),
     requires=(("openai", "openai"), ("stamina", "openai"), ("aiolimiter", "openai")),
+    has_batches=True,
 )

@@ -101,6 +101,10 @@ MaxTokens: TypeAlias = Annotated[
     int | None,
     typer.Option("--max-tokens", envvar="NIAH_MAX_TOKENS", help="Stop before the run has taken this many tokens."),
 ]
+Batch: TypeAlias = Annotated[
+    bool | None,
+    typer.Option("--batch/--no-batch", help="Hand cells in as batches: slower, at about half the price."),
+]
 Cache: TypeAlias = Annotated[
     str | None, typer.Option("--cache", metavar="[DIR]", help="Keep answers, and use those kept before.")
 ]
@@ -111,7 +115,7 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document
 
 
 # options that are top-level keys of the config
-_PLAIN = ("model", "reference", "reuse", "out", "difficulty")
+_PLAIN = ("model", "reference", "reuse", "out", "difficulty", "batch")
 
 
 def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | None) -> RunConfig:

@@ -38,6 +38,7 @@ def plan(
     max_minutes: opt.MaxMinutes = None,
     max_cost: opt.MaxCost = None,
     max_tokens: opt.MaxTokens = None,
+    batch: opt.Batch = None,
     cache: opt.Cache = None,
     plugin: opt.Plugin = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="Memory of the card, 80GiB: says what fits.")] = None,
@@ -85,8 +86,12 @@ def _money(made: Plan, money: dict[str, Any]) -> list[str]:
     listed = ", ".join(f"{name.removesuffix('_usd')} ${prices[name]:g}" for name in PRICED if name in prices)
     most, batch = dollars(money["uncached_usd"]), dollars(money["batch_usd"])
     tokens = f"{money['prompt_tokens']:,} prompt tokens{cached} and {money['output_tokens']:,} output"
+    if made.config.batch:
+        first = f"{batch} as batches; at most {most} prompt by prompt"
+    else:
+        first = f"{dollars(money['cost_usd'])}; at most {most} without the prefix cache, {batch} with --batch"
     lines = [
-        f"money       {dollars(money['cost_usd'])}; at most {most} without the prefix cache, {batch} as a batch",
+        f"money       {first}",
         f"            {tokens}, canaries included",
         f"            per million tokens {listed} ({prices['source']}, {prices['date']})",
     ]

@@ -75,7 +75,9 @@ class Spending:
         if self.why or self.estimator is None:
             return not self.why
         config = self.plan.config
-        tokens, usd = sum(part.total for part in parts), self.estimator.cost_usd(parts) or 0.0
+        # canaries are never handed in as a batch
+        batch = config.batch and group is not None
+        tokens, usd = sum(part.total for part in parts), self.estimator.cost_usd(parts, batch=batch) or 0.0
         flying_tokens = sum(t for t, _ in self._in_flight.values())
         flying_usd = sum(u for _, u in self._in_flight.values())
         if config.max_cost is not None and self.usd + flying_usd + usd > config.max_cost:

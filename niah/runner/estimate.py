@@ -23,10 +23,10 @@ class Estimate:
     """Tokens and money of a whole plan, canaries included; answers are counted with their full budget.
 
     Attributes:
-        cost_usd: with every context read from the provider's prefix cache after its first question, unless the run
-            says ``--reuse off``; None without a price.
-        uncached_usd: with nothing read from a cache: the most that it can cost.
-        batch_usd: the same at batch prices.
+        cost_usd: of the run as it is asked for: as batches, or else with every context read from the provider's prefix
+            cache after its first question, unless the run says ``--reuse off``; None without a price.
+        uncached_usd: prompt by prompt with nothing read from a cache: the most that it can cost.
+        batch_usd: handed in as batches; canaries are asked before and at the full price.
     """
 
     prompts: int
@@ -47,7 +47,8 @@ class Estimator:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._tail = _tail_tokens(plan)
-        self._caches = plan.config.reuse != "off"
+        # requests of a batch run in any order: nothing read from a cache is counted on
+        self._caches = plan.config.reuse != "off" and not plan.config.batch
 
     def group(self, group: Group, questions: int, *, follows: bool = False) -> list[Billed]:
         """One entry a question.
@@ -77,22 +78,27 @@ class Estimator:
 def estimate(plan: Plan) -> Estimate:
     """The whole plan, whether or not parts of it have answers already."""
     estimator = Estimator(plan)
-    parts = [part for kv in plan.kvs for part in _setting(plan, kv.name, estimator)]
-    total = reduce(add, parts)
-    plain = [Billed(part.prompt, 0, 0, part.output) for part in parts]
+    canaries = [part for _ in plan.kvs for part in estimator.canary()]
+    cells = [part for kv in plan.kvs for part in _setting(plan, kv.name, estimator)]
+    plain = [Billed(part.prompt, 0, 0, part.output) for part in cells]
+    total = reduce(add, [*canaries, *cells])
+
+    def cost_usd(parts: list[Billed], *, batch: bool) -> float | None:
+        beside, own = estimator.cost_usd(canaries), estimator.cost_usd(parts, batch=batch)
+        return None if beside is None or own is None else beside + own
+
     return Estimate(
-        prompts=len(parts),
+        prompts=len(canaries) + len(cells),
         prompt_tokens=total.prompt,
         cached_tokens=total.cached,
         output_tokens=total.output,
-        cost_usd=estimator.cost_usd(parts),
-        uncached_usd=estimator.cost_usd(plain),
-        batch_usd=estimator.cost_usd(plain, batch=True),
+        cost_usd=cost_usd(cells, batch=plan.config.batch),
+        uncached_usd=cost_usd(plain, batch=False),
+        batch_usd=cost_usd(plain, batch=True),
     )
 
 
 def _setting(plan: Plan, kv: str, estimator: Estimator) -> Iterator[Billed]:
-    yield from estimator.canary()
     before: Group | None = None
     for group in plan.groups_of(kv):
         follows = before is not None and (before.length, before.trial) == (group.length, group.trial)

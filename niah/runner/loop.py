@@ -3,79 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from niah.backends.base import Engine, Session, SessionRequest
+from niah.backends.base import BatchSession, Engine, Session, SessionRequest
 from niah.errors import CellError, ConfigError, NiahError, boundary
 from niah.kv.base import KVConfig
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
-from niah.runner.answer_cache import AnswerCache, opened_cache
+from niah.runner.answer_cache import opened_cache
+from niah.runner.batches import ask_in_batches
 from niah.runner.budget import Spending
 from niah.runner.canary import CanaryResult, canary_prompts, judge_replies
 from niah.runner.manifest import Manifest
-from niah.runner.plan import Ids, Plan
-from niah.runner.rows import failed_row, make_row
+from niah.runner.plan import Plan
+from niah.runner.rows import make_row
+from niah.runner.state import Owed, State, Stop, admit, attempt_of, is_owed, keep, record, record_unbuilt
 from niah.runner.workshop import Group
 from niah.store.folder import RunFolder
 from niah.store.metrics import append_sample
 from niah.store.read import newest, read_rows
-from niah.store.schema import Row
 from niah.types import Answer, Failure, Prompt, Reply
 
 VERIFY_GROUPS = 2
-
-
-@dataclass
-class Stop:
-    """Why a run should end early, set from outside (Ctrl-C), by the clock, or by a limit on money or tokens.
-
-    Attributes:
-        why: the limit that was reached, as the end of a sentence.
-    """
-
-    reason: str = ""
-    deadline: float | None = None
-    why: str = ""
-
-    def due(self) -> bool:
-        if not self.reason and self.deadline is not None and time.monotonic() >= self.deadline:
-            self.reason, self.why = "budget", "the time limit; the same command goes on"
-        return bool(self.reason)
-
-
-@dataclass(frozen=True)
-class Owed:
-    """A group with the positions of its cells that still need an answer."""
-
-    group: Group
-    wanted: tuple[int, ...]
-
-
-@dataclass
-class _State:
-    plan: Plan
-    folder: RunFolder
-    manifest: Manifest
-    events: ev.Events
-    stop: Stop
-    rows: dict[str, Row]
-    spending: Spending
-    answers: AnswerCache
-    # by a prompt's hash: what keeps its reply, for sessions that give replies before their whole group is done
-    keepers: dict[str, Callable[[Prompt, Reply], None]] = field(default_factory=dict)
-    # prompts are built in a thread, one context at a time: replies that come meanwhile are not kept waiting
-    building: asyncio.Lock = field(default_factory=asyncio.Lock)
-    fault: BaseException | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.fault is not None or self.stop.due()
 
 
 async def run_plan(
@@ -96,11 +48,11 @@ async def run_plan(
         events.emit(ev.Note(f"rows.jsonl: line {lines} cannot be read and is left out; its cells are owed again", True))
     spending = Spending.of(plan, read.rows, *manifest.spent_beside())
     with opened_cache(plan) as answers:
-        state = _State(plan, folder, manifest, events, stop, newest(read.rows), spending, answers)
+        state = State(plan, folder, manifest, events, stop, newest(read.rows), spending, answers)
         return await _run(state, rounds)
 
 
-async def _run(state: _State, rounds: Rounds | None) -> str:
+async def _run(state: State, rounds: Rounds | None) -> str:
     plan, manifest, stop = state.plan, state.manifest, state.stop
     owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
     _announce(state, owed)
@@ -135,20 +87,20 @@ async def _run(state: _State, rounds: Rounds | None) -> str:
     return status
 
 
-def _granted(state: _State, rounds: Rounds) -> bool:
+def _granted(state: State, rounds: Rounds) -> bool:
     grown = rounds.grow(list(state.rows.values()), state.manifest.broken())
     state.events.emit(ev.Note(f"trials auto: {rounds.sentence}"))
     return grown
 
 
-def _announce_more(state: _State, owed: dict[str, list[Owed]]) -> None:
+def _announce_more(state: State, owed: dict[str, list[Owed]]) -> None:
     groups = [o for found in owed.values() for o in found]
     state.events.emit(ev.CellsAdded(sum(len(o.wanted) for o in groups), sum(o.group.length for o in groups)))
 
 
-def _announce(state: _State, owed: dict[str, list[Owed]]) -> None:
+def _announce(state: State, owed: dict[str, list[Owed]]) -> None:
     cells = _cells(owed)
-    failed = sum(1 for kv in state.plan.kvs for row in state.rows.values() if row.kv == kv.name and _is_owed(row))
+    failed = sum(1 for kv in state.plan.kvs for row in state.rows.values() if row.kv == kv.name and is_owed(row))
     tokens = sum(o.group.length for groups in owed.values() for o in groups)
     done = state.plan.cell_count - cells
     state.events.emit(ev.RunStarted(str(state.folder.path), state.plan.cell_count, done, min(failed, cells), tokens))
@@ -158,12 +110,7 @@ def _cells(owed: dict[str, list[Owed]]) -> int:
     return sum(len(o.wanted) for groups in owed.values() for o in groups)
 
 
-def _is_owed(row: Row) -> bool:
-    """A cell without a judgement is asked again; one cut off by its own budget would only be cut off again."""
-    return row.outcome == "failed" or (row.outcome == "refused" and (row.error or "").startswith("limit"))
-
-
-def _owed(state: _State, kv: KVConfig) -> list[Owed]:
+def _owed(state: State, kv: KVConfig) -> list[Owed]:
     """Groups with cells that have no usable row yet. Cases are made here, without assembling prompts."""
     out = []
     for group in state.plan.groups_of(kv.name):
@@ -171,22 +118,25 @@ def _owed(state: _State, kv: KVConfig) -> list[Owed]:
         wanted = []
         for i, case in enumerate(cases):
             row = state.rows.get(state.plan.ids(kv, group, case).cell)
-            if row is None or _is_owed(row):
+            if row is None or is_owed(row):
                 wanted.append(i)
         if wanted:
             out.append(Owed(group, tuple(wanted)))
     return out
 
 
-async def _run_setting(state: _State, engine: Engine, kv: KVConfig, owed: Sequence[Owed]) -> None:
+async def _run_setting(state: State, engine: Engine, kv: KVConfig, owed: Sequence[Owed]) -> None:
     plan, events = state.plan, state.events
     events.emit(ev.SettingStarted(kv.name, sum(len(o.wanted) for o in owed)))
     async with engine.session(_request(state, kv, reuse=plan.config.reuse != "off")) as session:
         if not state.manifest.settled_canary(kv.name):
             await _canary(state, session, kv)
-        queue = iter(owed)
-        count = min(len(owed), max(1, session.max_in_flight))
-        await asyncio.gather(*(_work(state, session, kv, queue) for _ in range(count)))
+        if plan.config.batch and isinstance(session, BatchSession):
+            await ask_in_batches(state, session.batches, kv, owed)
+        else:
+            queue = iter(owed)
+            count = min(len(owed), max(1, session.max_in_flight))
+            await asyncio.gather(*(_work(state, session, kv, queue) for _ in range(count)))
         state.manifest.effective(kv.name, session.effective())
         if state.fault is not None:
             raise state.fault
@@ -194,7 +144,7 @@ async def _run_setting(state: _State, engine: Engine, kv: KVConfig, owed: Sequen
         await _verify(state, engine, kv)
 
 
-def _request(state: _State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
+def _request(state: State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
     task = state.plan.workshop.task
     return SessionRequest(
         kv=kv,
@@ -207,13 +157,13 @@ def _request(state: _State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
     )
 
 
-async def _canary(state: _State, session: Session, kv: KVConfig) -> None:
+async def _canary(state: State, session: Session, kv: KVConfig) -> None:
     reference = state.manifest.reference_canary() if kv.name != state.plan.reference else None
     try:
         prompts = canary_prompts(state.plan.config, state.plan.info)
         replies = state.answers.all(kv, prompts)
         if replies is None:
-            if not _admitted(state, state.spending.admit_canary()):
+            if not admit(state, state.spending.admit_canary()):
                 return
             with boundary("engine", "the canary"):
                 replies = await session.answer(prompts)
@@ -229,7 +179,7 @@ async def _canary(state: _State, session: Session, kv: KVConfig) -> None:
     state.events.emit(ev.CanaryDone(kv.name, result.state, result.why))
 
 
-async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> None:
+async def _work(state: State, session: Session, kv: KVConfig, queue: Any) -> None:
     """One worker: takes the next owed group until there is none or the run should stop.
 
     What ends the run (a key that is refused, a full disk) is kept for later, so that what other workers have in
@@ -237,7 +187,7 @@ async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> No
     """
     try:
         for owed in queue:
-            if state.is_over or not _admitted(state, state.spending.admit(owed.group, len(owed.wanted))):
+            if state.is_over or not admit(state, state.spending.admit(owed.group, len(owed.wanted))):
                 return
             await _work_group(state, session, kv, owed)
             state.spending.settle(owed.group)
@@ -245,45 +195,38 @@ async def _work(state: _State, session: Session, kv: KVConfig, queue: Any) -> No
         state.fault = state.fault or err
 
 
-async def _work_group(state: _State, session: Session, kv: KVConfig, owed: Owed) -> None:
+async def _work_group(state: State, session: Session, kv: KVConfig, owed: Owed) -> None:
     try:
         async with state.building:
             prompts = await asyncio.to_thread(state.plan.workshop.prompts, owed.group)
     except (CellError, ConfigError) as err:
         kind = err.kind if isinstance(err, CellError) else "not_built"
-        _record_unbuilt(state, kv, owed, Failure(kind, str(err)))
+        record_unbuilt(state, kv, owed, Failure(kind, str(err)))
         return
     asked = [prompts[i] for i in owed.wanted]
     left = {prompt.sha256: prompt for prompt in asked}
 
-    def keep(prompt: Prompt, reply: Reply) -> None:
+    def write(prompt: Prompt, reply: Reply) -> None:
         if left.pop(prompt.sha256, None) is not None:
-            _record(state, kv, owed.group, prompt, reply)
+            record(state, kv, owed.group, prompt, reply)
 
-    state.keepers |= dict.fromkeys(left, keep)
+    state.keepers |= dict.fromkeys(left, write)
     try:
         for prompt, reply in zip(asked, await _ask(session, asked), strict=True):
-            keep(prompt, reply)
+            write(prompt, reply)
     finally:
         for prompt in asked:
             del state.keepers[prompt.sha256]
 
 
-def _early(state: _State, prompt: Prompt, reply: Reply) -> None:
+def _early(state: State, prompt: Prompt, reply: Reply) -> None:
     """A reply that came before the others of its group: on disk at once. Canaries and verified samples have no row."""
     keeper = state.keepers.get(prompt.sha256)
     if keeper is not None:
         keeper(prompt, reply)
 
 
-def _admitted(state: _State, admitted: bool) -> bool:
-    """Stop the run when a limit refuses what comes next."""
-    if not admitted and not state.stop.reason:
-        state.stop.reason, state.stop.why = "budget", state.spending.why
-    return admitted
-
-
-def _without_cached(state: _State, owed: dict[str, list[Owed]]) -> dict[str, list[Owed]]:
+def _without_cached(state: State, owed: dict[str, list[Owed]]) -> dict[str, list[Owed]]:
     """What must still be asked when the answers that are in the cache have become rows."""
     if state.answers.store is None:
         return owed
@@ -293,7 +236,7 @@ def _without_cached(state: _State, owed: dict[str, list[Owed]]) -> dict[str, lis
     return left
 
 
-def _from_cache(state: _State, kv: KVConfig, owed: Sequence[Owed]) -> list[Owed]:
+def _from_cache(state: State, kv: KVConfig, owed: Sequence[Owed]) -> list[Owed]:
     """Write the rows of cells whose answers are in the cache; returns what must still be asked."""
     left = []
     for one in owed:
@@ -312,12 +255,12 @@ def _from_cache(state: _State, kv: KVConfig, owed: Sequence[Owed]) -> list[Owed]
     return left
 
 
-def _reuse(state: _State, kv: KVConfig, group: Group, prompt: Prompt, answer: Answer) -> None:
+def _reuse(state: State, kv: KVConfig, group: Group, prompt: Prompt, answer: Answer) -> None:
     ids = state.plan.ids(kv, group, prompt.case)
-    _keep(state, make_row(state.plan, kv, group, prompt, answer, ids, _attempt(state, ids), answer_cached=True))
+    keep(state, make_row(state.plan, kv, group, prompt, answer, ids, attempt_of(state, ids), answer_cached=True))
 
 
-def _canary_from_cache(state: _State, kv: KVConfig) -> None:
+def _canary_from_cache(state: State, kv: KVConfig) -> None:
     reference = state.plan.reference
     if reference not in (None, kv.name) and not state.manifest.settled_canary(str(reference)):
         return  # it could not be compared yet
@@ -341,33 +284,7 @@ async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:
         return [Failure(err.kind, str(err), err.retryable) for _ in prompts]
 
 
-def _record(state: _State, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply) -> None:
-    ids = state.plan.ids(kv, group, prompt.case)
-    _keep(state, make_row(state.plan, kv, group, prompt, reply, ids, _attempt(state, ids)))
-    state.answers.put(kv, prompt, reply)
-
-
-def _record_unbuilt(state: _State, kv: KVConfig, owed: Owed, failure: Failure) -> None:
-    """Rows of cells whose prompt could not be assembled: failed, so that the rest of the run goes on."""
-    cases = state.plan.workshop.cases(owed.group)
-    for case in (cases[i] for i in owed.wanted):
-        ids = state.plan.ids(kv, owed.group, case)
-        _keep(state, failed_row(state.plan, kv, owed.group, case, failure, ids, _attempt(state, ids)))
-
-
-def _attempt(state: _State, ids: Ids) -> int:
-    before = state.rows.get(ids.cell)
-    return before.attempt + 1 if before is not None else 1
-
-
-def _keep(state: _State, row: Row) -> None:
-    state.folder.append(row)
-    state.rows[row.cell_id] = row
-    state.spending.row(row)
-    state.events.emit(ev.RowDone(row))
-
-
-async def _verify(state: _State, engine: Engine, kv: KVConfig) -> None:
+async def _verify(state: State, engine: Engine, kv: KVConfig) -> None:
     """Ask a sample again with every prompt processed from its first token, and compare the answers."""
     sample = [g for g in state.plan.groups if g.length == min(state.plan.lengths)][:VERIFY_GROUPS]
     cells = same = 0

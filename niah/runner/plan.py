@@ -231,6 +231,7 @@ def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
     if config.max_cost is not None and prices is None:
         hint = "Give one: --set price.input_usd=…, --set price.output_usd=… (per million tokens), or use --max-tokens."
         problems.append(Problem("max_cost", f"{config.max_cost:g}", why_unpriced(info), hint))
+    problems += _no_batch(config, backend)
     workshop = Workshop(config, info, max(lengths))
     groups = tuple(_groups(workshop, lengths, depths, config.grid.trials))
     plan = Plan(
@@ -274,6 +275,18 @@ def _too_long(info: ModelInfo, lengths: Iterable[int]) -> list[Problem]:
         for length in lengths
         if length > limit
     ]
+
+
+def _no_batch(config: RunConfig, backend: BackendPlugin[Any]) -> Iterable[Problem]:
+    """Why cells cannot be handed in as batches."""
+    if not config.batch:
+        return
+    if not backend.has_batches:
+        able = [name for name in registry.names("backends") if registry.load("backends", name).has_batches]
+        hint = f"Leave out --batch, or use --backend {' or '.join(able)}."
+        yield Problem("batch", "true", f"the backend {backend.name!r} has no batches", hint)
+    if config.reuse == "verify":
+        yield Problem("reuse", "verify", "requests of a batch share nothing that could be verified", "Leave it out.")
 
 
 def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...], trials: int) -> Iterable[Group]:

@@ -104,7 +104,7 @@ def _cost(plan: Plan, reply: Answer, *, is_free: bool) -> float | None:
     if plan.prices is None:
         return None
     used = billed(reply)
-    return 0.0 if is_free else None if used is None else plan.prices.cost_usd(used)
+    return 0.0 if is_free else None if used is None else plan.prices.cost_usd(used, batch=reply.batched)
 
 
 def outcome_of(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:

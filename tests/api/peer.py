@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from niah.tokens import WordTokenizer
+from tests.api.batch_desk import Desk
 
 ASKED = re.compile(r"What is the special magic (\w+) for ([^?]+?) mentioned")
 OVERHEAD = 5
@@ -79,6 +80,7 @@ class Peer:
         self._at_once = 0
         self._away: threading.Thread | None = None
         self._tokenizer = WordTokenizer()
+        self.desk = Desk(self)
         self.start()
 
     # starting and stopping
@@ -144,6 +146,7 @@ class Peer:
                 Route("/v1/messages", self._answer("messages"), methods=post),
                 Route("/v1beta/models/{model}:generateContent", self._answer("gemini"), methods=post),
                 Route("/v1beta/models/{model}:countTokens", self._count_gemini, methods=post),
+                *self.desk.routes(),
             ]
         )
 
@@ -208,6 +211,21 @@ class Peer:
                     self._at_once -= 1
 
         return answer
+
+    def reply_to(self, body: dict[str, Any]) -> tuple[str, Usage]:
+        """Words and usage of the right answer, noted as delivered."""
+        text = text_of(body)
+        words = self.answers(text)
+        counts = (self.tokens(text), len(self._tokenizer.encode(words)))
+        with self.lock:
+            self.asked.append(read(text))
+            self.bodies = [*self.bodies[-8:], body]
+            self.delivered[read(text)] = counts
+        return words, counts
+
+    @staticmethod
+    def shaped(shape: str, words: str, counts: Usage, number: int) -> dict[str, Any]:
+        return SHAPES[shape](words, counts, number)
 
     def good(self, body: dict[str, Any], shape: str, *, usage: Usage | None = None) -> Response:
         """The right answer, in full."""

@@ -91,7 +91,8 @@ def test_a_plan_counts_contexts_once_where_prefixes_are_reused() -> None:
     prices = ListedPrices("openai", "gpt-4o").to_json()
     most = (found.prompt_tokens * prices["input_usd"] + found.output_tokens * prices["output_usd"]) / 1e6
     assert found.uncached_usd == pytest.approx(most)
-    assert found.batch_usd == pytest.approx(most / 2)
+    canaries = 4 * (256 * prices["input_usd"] + 24 * prices["output_usd"]) / 1e6
+    assert found.batch_usd == pytest.approx(canaries + (most - canaries) / 2), "canaries are asked before the batch"
     assert found.cost_usd < 0.75 * most
     cold = estimate(make_plan(_config(reuse="off")))
     assert (cold.cached_tokens, cold.cost_usd) == (0, pytest.approx(most))

@@ -1,0 +1,112 @@
+"""Batches of an API: many requests handed in as one file, looked at until they are through, read back line by line."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from niah.backends._api_dialect import Call, Said, call_of
+from niah.backends._api_faults import asked_again
+from niah.backends._api_options import BatchOptions
+from niah.backends.base import BatchState, ModelInfo
+from niah.errors import BackendUnavailable, CellError
+from niah.types import Prompt, Reply
+
+if TYPE_CHECKING:
+    from niah.backends._api_session import ApiSession
+
+T = TypeVar("T")
+
+
+class BatchDialect(Protocol):
+    """A service's batches as they are used here; every method may raise what ``Dialect.ask`` does.
+
+    Attributes:
+        most_requests, most_bytes: that the service takes in one batch, or less.
+    """
+
+    most_requests: int
+    most_bytes: int
+
+    def line(self, custom_id: str, call: Call) -> bytes: ...
+
+    async def submit(self, label: str, file: Path) -> str: ...
+
+    async def find(self, label: str, requests: int, since: float) -> str | None: ...
+
+    async def state(self, batch_id: str) -> BatchState: ...
+
+    async def results(self, batch_id: str) -> list[bytes]:
+        """Documents of JSON lines, one line a request."""
+        ...
+
+    def said(self, result: Mapping[str, Any]) -> Said:
+        """What a line of the results says; raises what ``Dialect.ask`` would have raised."""
+        ...
+
+
+class ApiBatches:
+    """Batches of one session: retries, and replies that are judged as those of single requests are."""
+
+    def __init__(self, options: BatchOptions, info: ModelInfo, dialect: BatchDialect, session: ApiSession) -> None:
+        self._options, self._info, self._dialect, self._session = options, info, dialect, session
+        self.most_requests = min(dialect.most_requests, options.batch_requests or dialect.most_requests)
+        self.most_bytes = dialect.most_bytes
+        self.most_tokens = options.batch_tokens
+        self.poll_s = options.batch_poll_s
+
+    def line(self, custom_id: str, prompt: Prompt) -> bytes:
+        """See ``Batches``."""
+        # requests of a batch run in any order, so that writing to a prompt cache would mostly be paid for nothing
+        return self._dialect.line(custom_id, call_of(prompt, self._info.tokenizer, is_cacheable=False))
+
+    async def submit(self, label: str, file: Path, requests: int) -> str:
+        """See ``Batches``."""
+        since = time.time()
+
+        async def once(attempt: int) -> str:
+            # an earlier attempt may have arrived though its reply did not
+            found = await self._dialect.find(label, requests, since) if attempt > 1 else None
+            return found or await self._dialect.submit(label, file)
+
+        try:
+            return await asked_again(self._options, once)
+        except BackendUnavailable as err:
+            raise BackendUnavailable(f"the batch cannot be handed in: {err}") from err
+
+    async def find(self, label: str, requests: int, since: float) -> str | None:
+        """See ``Batches``."""
+        return await self._patiently("the batches", lambda: self._dialect.find(label, requests, since))
+
+    async def state(self, batch_id: str) -> BatchState:
+        """See ``Batches``."""
+        return await self._patiently(f"batch {batch_id!r}", lambda: self._dialect.state(batch_id))
+
+    async def replies(self, batch_id: str) -> list[tuple[str, Callable[[Prompt], Reply]]]:
+        """See ``Batches``."""
+        documents = await self._patiently(f"the results of batch {batch_id!r}", lambda: self._dialect.results(batch_id))
+        self._session.note_batch(batch_id)
+        results = [_object(line) for document in documents for line in document.splitlines()]
+        return [(str(result["custom_id"]), self._reply_to(result)) for result in results if "custom_id" in result]
+
+    def _reply_to(self, result: Mapping[str, Any]) -> Callable[[Prompt], Reply]:
+        return partial(self._session.from_batch, partial(self._dialect.said, result))
+
+    async def _patiently(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await asked_again(self._options, lambda _: ask())
+        except CellError as err:
+            raise BackendUnavailable(f"{what} cannot be looked at; the same command tries again: {err}") from err
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    """A line as an object; empty where it is none, and its request then has no reply."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

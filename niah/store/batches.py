@@ -1,0 +1,177 @@
+"""``batches.jsonl``: batches that were handed in, and what each of their requests asked.
+
+A line is on disk before the request that it stands for is sent, so that whatever is paid for is found again by the next
+run. Lines that cannot be read are left out, as a killed writer leaves them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from niah.errors import StoreError
+from niah.store.folder import RunFolder
+from niah.types import Case, Prompt
+
+JOURNAL = "batches.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request of a batch: its cell, and of its prompt what a row tells.
+
+    Attributes:
+        gold: ids of the expected continuation.
+    """
+
+    cell: str
+    depth_real: float
+    prompt_tokens: int
+    answer_budget: int
+    sha256: str
+    counted_by: str
+    gold: tuple[int, ...]
+
+    @staticmethod
+    def of(cell: str, prompt: Prompt) -> Sent:
+        """Without the tokens, which are no longer needed once they are sent."""
+        return Sent(
+            cell,
+            prompt.depth_real,
+            prompt.token_count,
+            prompt.answer_budget,
+            prompt.sha256,
+            prompt.counted_by,
+            prompt.gold,
+        )
+
+    def prompt(self, case: Case) -> Prompt:
+        """The prompt as far as a row needs it: without its tokens."""
+        return Prompt(
+            context=array("i"),
+            tail=array("i"),
+            gold=self.gold,
+            answer_budget=self.answer_budget,
+            case=case,
+            depth_real=self.depth_real,
+            placements=(),
+            sha256=self.sha256,
+            context_key="",
+            counted=self.prompt_tokens,
+            counted_by=self.counted_by,
+        )
+
+    def to_json(self) -> list[Any]:
+        """A list, since there may be thousands."""
+        head = [self.cell, self.depth_real, self.prompt_tokens, self.answer_budget, self.sha256, self.counted_by]
+        return [*head, list(self.gold)]
+
+    @staticmethod
+    def from_json(data: Sequence[Any]) -> Sent:
+        """Raises ``ValueError`` or ``TypeError`` for what is none."""
+        cell, depth_real, prompt_tokens, answer_budget, sha256, counted_by, gold = data
+        ids = tuple(int(token) for token in gold)
+        return Sent(
+            str(cell), float(depth_real), int(prompt_tokens), int(answer_budget), str(sha256), str(counted_by), ids
+        )
+
+
+@dataclass
+class Batch:
+    """A batch of this run.
+
+    Attributes:
+        label: our own name of it; ``LABEL-N`` is the custom id of request N.
+        batch_id: the service's; None where it is not known whether it arrived.
+        handed_in: Unix seconds before it was.
+    """
+
+    label: str
+    kv: str
+    handed_in: float
+    requests: tuple[Sent, ...] = field(repr=False)
+    batch_id: str | None = None
+
+    def request_of(self, custom_id: str) -> Sent | None:
+        """The request of a custom id; None where it is not one of this batch."""
+        label, _, number = custom_id.rpartition("-")
+        ours = label == self.label and number.isascii() and number.isdigit() and int(number) < len(self.requests)
+        return self.requests[int(number)] if ours else None
+
+
+class BatchJournal:
+    """The journal of one run folder."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    def pending(self, kv: str) -> list[Batch]:
+        """Batches of a setting whose results have not become rows, oldest first."""
+        found: dict[str, Batch] = {}
+        for line in self._lines():
+            try:
+                _apply(found, line)
+            except (KeyError, TypeError, ValueError):
+                continue  # half a line, or one of another version
+        return [batch for batch in found.values() if batch.kv == kv]
+
+    def announce(self, batch: Batch) -> None:
+        """A batch is about to be handed in."""
+        requests = [sent.to_json() for sent in batch.requests]
+        head = {"event": "sending", "label": batch.label, "kv": batch.kv, "at": batch.handed_in}
+        self._append({**head, "cells": requests})
+
+    def arrived(self, batch: Batch, batch_id: str) -> None:
+        """The service has it."""
+        batch.batch_id = batch_id
+        self._append({"event": "arrived", "label": batch.label, "id": batch_id})
+
+    def over(self, batch: Batch, how: str) -> None:
+        """Nothing more will come of it: ``collected``, ``refused``, ``lost``."""
+        self._append({"event": "over", "label": batch.label, "how": how})
+
+    def _lines(self) -> list[Mapping[str, Any]]:
+        path = self._folder.path / JOURNAL
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as err:
+            raise StoreError(f"{str(path)!r} cannot be read: {err}. Restore it, or run again with --fresh.") from err
+        out: list[Mapping[str, Any]] = []
+        for line in text.splitlines():
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                out.append(found)
+        return out
+
+    def _append(self, data: Mapping[str, Any]) -> None:
+        self._folder.lock()
+        path = self._folder.file(JOURNAL)
+        try:
+            # a killed writer may have left half a line: each line begins with its own break
+            with path.open("ab") as file:
+                file.write(b"\n" + json.dumps(data, separators=(",", ":")).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as err:
+            reason = (err.strerror or str(err)).lower()
+            raise StoreError(f"cannot write {str(path)!r}: {reason}. Free some space or permit writing.") from err
+
+
+def _apply(found: dict[str, Batch], line: Mapping[str, Any]) -> None:
+    label = str(line["label"])
+    if line["event"] == "sending":
+        requests = tuple(Sent.from_json(item) for item in line["cells"])
+        found[label] = Batch(label, str(line["kv"]), float(line["at"]), requests)
+    elif line["event"] == "arrived":
+        found[label].batch_id = str(line["id"])
+    elif line["event"] == "over":
+        found.pop(label, None)
