@@ -100,10 +100,17 @@ class Peer:
         self.port = sock.getsockname()[1]
         config = uvicorn.Config(self._app(), log_level="critical", lifespan="off", timeout_keep_alive=30, ws="none")
         self.server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [sock]}, daemon=True)
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(sock),), daemon=True)
         self._thread.start()
         while not self.server.started:
             time.sleep(0.002)
+
+    async def _serve(self, sock: socket.socket) -> None:
+        """Until it is told to exit, and with every connection closed: one that is not would be told on another test."""
+        await self.server.serve(sockets=[sock])
+        for connection in list(self.server.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0.01)
 
     def stop(self) -> None:
         self.release()
