@@ -201,6 +201,7 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
         context_tokens=None if context is None else context - options.reasoning_tokens,
         reference_kv=None,
         numerics={"server": str(card.get("owned_by") or "anthropic")},
+        reasoning_tokens=options.reasoning_tokens,
         provider="anthropic" if options.base_url is None else None,
         counter=counter,
         # the provider's newer models refuse a begun answer

@@ -96,12 +96,13 @@ class ApiSession:
         try:
             with boundary("engine", "the batch"):
                 said = read()
-                self._check(said)
+                self._check(said, batched=True)
         except RefusedByFilter as err:
             return Answer(text=str(err), stop="refused", prompt_tokens=None, output_tokens=None, batched=True)
         except CellError as err:
             return self._failure(prompt, err)
-        return replace(self._answer(prompt, _without_prefix(said, prompt.case.answer_prefix), 1, 0.0), batched=True)
+        self._note_count(prompt, said)
+        return replace(_answer(_without_prefix(said, prompt.case.answer_prefix)), batched=True)
 
     def raise_if_over(self) -> None:
         """At the end: whether the service had stopped taking requests.
@@ -140,7 +141,8 @@ class ApiSession:
         except CellError as err:
             return self._failure(prompt, err)
         self._failures_in_a_row = 0
-        return self._answer(prompt, said, requests, time.perf_counter() - started)
+        self._note_count(prompt, said)
+        return _answer(said, requests, time.perf_counter() - started)
 
     async def _said(self, prompt: Prompt, call: Call) -> tuple[Said, int]:
         requests = 0
@@ -173,8 +175,8 @@ class ApiSession:
         while (wait := self._not_before - time.monotonic()) > 0:
             await asyncio.sleep(wait)
 
-    def _check(self, said: Said) -> None:
-        """A reply that is no answer must not be judged as one.
+    def _check(self, said: Said, *, batched: bool = False) -> None:
+        """A reply that is no answer must not be judged as one, though it was billed.
 
         Raises:
             ApiFault: ``empty_answer``, ``answer_missing`` or ``duplicate_reply``, each worth asking again.
@@ -186,31 +188,21 @@ class ApiSession:
             self._seen.append(identity)
         if said.text.strip() or said.stop in ("length", "refused"):
             return
+        if said.reasoning or not said.output_tokens:
+            self._request.on_discarded(replace(_answer(said), batched=batched))
         if said.reasoning:
             reason = "the reply holds reasoning and no answer, though it was not cut off"
             raise ApiFault("answer_missing", reason, retryable=True)
         if not said.output_tokens:
             raise ApiFault("empty_answer", "the reply is empty, and no token of it was counted", retryable=True)
 
-    def _answer(self, prompt: Prompt, said: Said, requests: int, elapsed_s: float) -> Answer:
-        if said.prompt_tokens is not None:
-            difference = said.prompt_tokens - prompt.token_count
-            least, largest = self._least_difference, self._largest_difference
-            self._least_difference = difference if least is None else min(least, difference)
-            self._largest_difference = difference if largest is None else max(largest, difference)
-        return Answer(
-            text=said.text,
-            stop=said.stop,
-            prompt_tokens=said.prompt_tokens,
-            output_tokens=said.output_tokens,
-            cached_tokens=said.cached_tokens,
-            cache_write_tokens=said.cache_write_tokens,
-            reasoning=said.reasoning,
-            reasoning_tokens=said.reasoning_tokens,
-            answer_logprob=said.answer_logprob,
-            requests=requests,
-            timing=Timing(first_token_s=said.first_token_s or 0.0, total_s=elapsed_s),
-        )
+    def _note_count(self, prompt: Prompt, said: Said) -> None:
+        if said.prompt_tokens is None:
+            return
+        difference = said.prompt_tokens - prompt.token_count
+        least, largest = self._least_difference, self._largest_difference
+        self._least_difference = difference if least is None else min(least, difference)
+        self._largest_difference = difference if largest is None else max(largest, difference)
 
     def _failure(self, prompt: Prompt, error: CellError) -> Failure:
         message = str(error)
@@ -234,6 +226,22 @@ class BatchingSession(ApiSession):
     ) -> None:
         super().__init__(options, info, request, dialect)
         self.batches = ApiBatches(options, info, batches, self)
+
+
+def _answer(said: Said, requests: int = 1, elapsed_s: float = 0.0) -> Answer:
+    return Answer(
+        text=said.text,
+        stop=said.stop,
+        prompt_tokens=said.prompt_tokens,
+        output_tokens=said.output_tokens,
+        cached_tokens=said.cached_tokens,
+        cache_write_tokens=said.cache_write_tokens,
+        reasoning=said.reasoning,
+        reasoning_tokens=said.reasoning_tokens,
+        answer_logprob=said.answer_logprob,
+        requests=requests,
+        timing=Timing(first_token_s=said.first_token_s or 0.0, total_s=elapsed_s),
+    )
 
 
 def _without_prefix(said: Said, prefix: str) -> Said:

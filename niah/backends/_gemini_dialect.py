@@ -204,6 +204,7 @@ def describe(options: GeminiOptions, model: str, base_url: str, key: str | None)
         template=TEXT_TEMPLATE,
         context_tokens=limit,
         reference_kv=None,
+        reasoning_tokens=options.reasoning_tokens,
         provider="google" if options.base_url is None else None,
         counter=GeminiCounter(
             options, model, client, base_url, tokenizer, headroom(tokenizer, model, options.tokenizer)

@@ -41,6 +41,7 @@ def describe(options: OpenAIOptions, model: str, base_url: str, key: str | None)
         context_tokens=None if context is None else context - options.reasoning_tokens,
         reference_kv=None,
         numerics={"server": served.family},
+        reasoning_tokens=options.reasoning_tokens,
         provider="openai" if options.base_url is None else None,
         counter=counter,
         prefill=_prefills(options, served),

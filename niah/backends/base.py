@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.tokens import Counter, Template, Tokenizer
-from niah.types import Host, Problem, Prompt, Reply
+from niah.types import Answer, Host, Problem, Prompt, Reply
 
 
 class BackendOptions(BaseModel):
@@ -53,6 +53,7 @@ class ModelInfo:
         provider: who bills the tokens, by the name that genai-prices has for it; None where nobody does.
         priced_as: the model's name in that price list where it is not ``name``.
         counter: counts prompts that are sent as text, so that they are sized by it; None where ids are sent.
+        reasoning_tokens: that an answer may take on top of its budget.
         prefill: whether the start of the answer can be put into the model's mouth; where not, tasks leave it out.
     """
 
@@ -68,6 +69,7 @@ class ModelInfo:
     provider: str | None = None
     priced_as: str = ""
     counter: Counter | None = None
+    reasoning_tokens: int = 0
     prefill: bool = True
 
 
@@ -80,6 +82,7 @@ class SessionRequest:
         reuse: whether processed prefixes may be used again.
         is_complete: tells from text and case that decoding may stop.
         on_reply: may be called with a prompt and its reply as soon as it is there; ``answer`` still returns it.
+        on_discarded: called with a reply that is no answer and was yet billed: empty, or reasoning alone.
         on_tokens: called with the number of prompt tokens processed, for progress.
         on_sample: called with readings of a server or card while groups are in flight; kept as ``metrics.parquet``.
     """
@@ -89,6 +92,7 @@ class SessionRequest:
     reuse: bool
     is_complete: Callable[[str, Any], bool]
     on_reply: Callable[[Prompt, Reply], None] = lambda *_: None
+    on_discarded: Callable[[Answer], None] = lambda _: None
     on_tokens: Callable[[int], None] = lambda _: None
     on_sample: Callable[[Mapping[str, float]], None] = lambda _: None
 

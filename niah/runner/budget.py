@@ -18,7 +18,8 @@ class Spending:
     """What a run has been billed, all its parts together, and what is in flight.
 
     Attributes:
-        beside_usd, beside_tokens: of these, what has no row: canaries and verified samples.
+        beside_usd, beside_tokens: of these, what has no row: canaries, probes, verified samples, replies that were no
+            answer.
         why: the limit that was reached, as a sentence; empty until then.
     """
 
@@ -54,7 +55,8 @@ class Spending:
             used = billed(reply) if isinstance(reply, Answer) else None
             if used is None:
                 continue
-            cost = self.plan.prices.cost_usd(used) if self.plan.prices is not None else None
+            batched = isinstance(reply, Answer) and reply.batched
+            cost = self.plan.prices.cost_usd(used, batch=batched) if self.plan.prices is not None else None
             self.usd, self.beside_usd = self.usd + (cost or 0.0), self.beside_usd + (cost or 0.0)
             self.tokens, self.beside_tokens = self.tokens + used.total, self.beside_tokens + used.total
 

@@ -12,6 +12,7 @@ from niah import registry
 from niah.backends.base import Session, SessionRequest
 from niah.config import RunConfig
 from niah.errors import ConfigError, boundary
+from niah.runner.budget import Spending
 from niah.runner.plan import Plan, make_plan
 from niah.runner.rows import outcome_of
 from niah.types import Answer
@@ -74,12 +75,14 @@ async def choose(plan: Plan) -> dict[str, Any]:
     """Ask the reference (or the first setting) a few cells per rung, and take the one nearest to 75 %.
 
     Returns:
-        What ``run.json`` records: ``chosen`` task options, ``accuracy`` found with them, the ``probes``, and ``why``.
+        What ``run.json`` records: ``chosen`` task options, ``accuracy`` found with them, the ``probes``, ``why``,
+        and what the probes were billed.
 
     Raises:
         BackendUnavailable: the engine cannot be opened. ConfigError: as ``rungs``.
     """
     steps = rungs(plan)
+    spending = Spending.of(plan, (), 0.0, 0)
     probes: dict[int, dict[str, Any]] = {}
     async with plan.backend.open(plan.options, plan.info) as engine:
         request = SessionRequest(
@@ -92,7 +95,8 @@ async def choose(plan: Plan) -> dict[str, Any]:
             low, high = 0, len(steps) - 1
             while low <= high:
                 middle = (low + high) // 2
-                probes[middle] = await _probe(session, _probe_config(plan.config, steps[middle]), steps[middle])
+                config = _probe_config(plan.config, steps[middle])
+                probes[middle] = await _probe(session, config, steps[middle], spending)
                 share = probes[middle]["accuracy"]
                 if share is None:
                     raise ConfigError("the probe for --difficulty auto got no answer at all; see niah doctor.")
@@ -107,16 +111,19 @@ async def choose(plan: Plan) -> dict[str, Any]:
         "accuracy": probes[best]["accuracy"],
         "probes": [probes[i] for i in sorted(probes)],
         "why": _why(probes[best]["accuracy"], best, len(steps)),
+        "cost_usd": spending.usd if plan.prices is not None else None,
+        "tokens": spending.tokens,
     }
 
 
-async def _probe(session: Session, config: RunConfig, changes: dict[str, Any]) -> dict[str, Any]:
+async def _probe(session: Session, config: RunConfig, changes: dict[str, Any], spending: Spending) -> dict[str, Any]:
     plan = make_plan(config)
     answered = right = 0
     for group in plan.groups:
         prompts = plan.workshop.prompts(group)
         with boundary("engine", "the probe for --difficulty auto"):
             replies = await session.answer(prompts)
+        spending.beside(replies)
         for prompt, reply in zip(prompts, replies, strict=True):
             if isinstance(reply, Answer) and outcome_of(plan, prompt, reply) == "answered":
                 answered += 1

@@ -20,7 +20,8 @@ _TYPICAL_TAIL = 48
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Tokens and money of a whole plan, canaries included; answers are counted with their full budget.
+    """Tokens and money of a whole plan, canaries included; answers are counted with their full budget, reasoning with
+    all that it may take.
 
     Attributes:
         cost_usd: of the run as it is asked for: as batches, or else with every context read from the provider's prefix
@@ -47,6 +48,7 @@ class Estimator:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._tail = _tail_tokens(plan)
+        self._output = plan.config.answer_budget + plan.info.reasoning_tokens
         # requests of a batch run in any order: nothing read from a cache is counted on
         self._caches = plan.config.reuse != "off" and not plan.config.batch
 
@@ -56,16 +58,14 @@ class Estimator:
         Args:
             follows: whether the group before had the same text, so that the part before this needle is cached.
         """
-        budget = self._plan.config.answer_budget
-        prompt = group.length - budget
+        prompt = group.length - self._plan.config.answer_budget
         context = max(0, prompt - self._tail)
         before = int(context * min(group.layout.asked)) if follows and self._caches else 0
-        first = Billed(prompt, before, (context - before) if self._caches else 0, budget)
-        return [first, *[Billed(prompt, context if self._caches else 0, 0, budget)] * (questions - 1)]
+        first = Billed(prompt, before, (context - before) if self._caches else 0, self._output)
+        return [first, *[Billed(prompt, context if self._caches else 0, 0, self._output)] * (questions - 1)]
 
     def canary(self) -> list[Billed]:
-        group = Billed(CANARY_LENGTH, 0, 0, self._plan.config.answer_budget)
-        return [group] * len(CANARY_DEPTHS)
+        return [Billed(CANARY_LENGTH, 0, 0, self._output)] * len(CANARY_DEPTHS)
 
     def cost_usd(self, parts: Iterable[Billed], *, batch: bool = False) -> float | None:
         """Their price together; each is a request of its own, as some lists have steps by length."""

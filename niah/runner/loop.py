@@ -152,6 +152,7 @@ def _request(state: State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
         reuse=reuse,
         is_complete=task.is_complete,
         on_tokens=lambda n: state.events.emit(ev.TokensDone(n)),
+        on_discarded=lambda answer: _beside(state, [answer]),
         on_reply=lambda prompt, reply: _early(state, prompt, reply),
         on_sample=lambda values: append_sample(state.folder, kv.name, values),
     )
@@ -167,8 +168,7 @@ async def _canary(state: State, session: Session, kv: KVConfig) -> None:
                 return
             with boundary("engine", "the canary"):
                 replies = await session.answer(prompts)
-            state.spending.beside(replies)
-            state.manifest.spent(state.spending)
+            _beside(state, replies)
             for prompt, reply in zip(prompts, replies, strict=True):
                 state.answers.put(kv, prompt, reply)
         result = judge_replies(prompts, replies, reference)
@@ -177,6 +177,12 @@ async def _canary(state: State, session: Session, kv: KVConfig) -> None:
         result = CanaryResult(state_word, 0, 0, str(err))
     state.manifest.canary(kv.name, result)
     state.events.emit(ev.CanaryDone(kv.name, result.state, result.why))
+
+
+def _beside(state: State, replies: Sequence[Reply]) -> None:
+    """Count what has no row, and keep the count at once."""
+    state.spending.beside(replies)
+    state.manifest.spent(state.spending)
 
 
 async def _work(state: State, session: Session, kv: KVConfig, queue: Any) -> None:
@@ -293,8 +299,7 @@ async def _verify(state: State, engine: Engine, kv: KVConfig) -> None:
         for group in sample:
             prompts = state.plan.workshop.prompts(group)
             replies = await _ask(session, prompts)
-            state.spending.beside(replies)
-            state.manifest.spent(state.spending)
+            _beside(state, replies)
             for prompt, reply in zip(prompts, replies, strict=True):
                 row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
                 if row is None or row.outcome != "answered" or isinstance(reply, Failure):

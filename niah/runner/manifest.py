@@ -96,7 +96,10 @@ class Manifest:
         return self._data.get("difficulty")
 
     def choose_difficulty(self, values: dict[str, Any]) -> None:
+        """Keep what the probe found; what it was billed counts as spent by this run."""
+        usd, tokens = values.get("cost_usd"), int(values["tokens"])
         self._data["difficulty"] = values
+        self._data["spent"] = {"cost_usd": usd, "tokens": tokens, "beside_usd": usd or 0.0, "beside_tokens": tokens}
         self._save()
 
     def reuse_check(self, kv: str, values: dict[str, Any]) -> None:

@@ -214,3 +214,17 @@ def test_a_cell_larger_than_a_minute_is_refused(start_peer, niah) -> None:
     said = niah("run", "--backend", "openai", "-m", "peer", "-l", "512", "-d", "2", "-n", "1", *pairs)
     assert said.code == 2
     assert "never fits into backend.tokens_per_minute=400" in said.err
+
+
+def test_a_reply_that_is_no_answer_is_paid_for_all_the_same(start_peer, ask) -> None:
+    price = ("--set", "price.input_usd=2", "--set", "price.output_usd=8")
+    spent = []
+    for schedule in ({}, {6: "empty answer"}):
+        run = ask(start_peer(schedule=schedule), *price, "--fresh")
+        assert {row.outcome for row in run.rows} == {"answered"}
+        spent.append(run.manifest["spent"])
+    clean, faulty = spent
+    # the peer says 9 prompt tokens and no output of an empty answer
+    assert faulty["beside_tokens"] - clean["beside_tokens"] == 9
+    assert faulty["beside_usd"] - clean["beside_usd"] == pytest.approx(9 * 2 / 1e6)
+    assert faulty["cost_usd"] - clean["cost_usd"] == pytest.approx(9 * 2 / 1e6)

@@ -141,6 +141,22 @@ def test_an_easy_task_takes_the_hardest_rung_that_fits(niah, tmp_path: Path) -> 
     assert "the hardest rung that fits is still easy" in chosen["why"]
 
 
+def test_the_probe_counts_as_spent(niah, tmp_path: Path) -> None:
+    backend = ("-b", "fake", "-m", "gpt-4o", "--set", "backend.provider=openai", "--kv", "bf16")
+    price = ("--set", "price.input_usd=2", "--set", "price.output_usd=10")
+    command = ("run", *backend, *price, "-l", "1k", "-d", "3", "-n", "2", "--difficulty", "auto", "--out", tmp_path)
+    niah(*command)
+    record = package.load(tmp_path)
+    probe, spent = record.manifest["difficulty"], record.manifest["spent"]
+    assert probe["tokens"] > 6 * 900
+    assert probe["cost_usd"] > 6 * 900 * 2 / 1e6
+    rows_usd = sum(row.cost_usd for row in record.rows)
+    assert spent["cost_usd"] == pytest.approx(rows_usd + spent["beside_usd"])
+    assert spent["beside_usd"] > probe["cost_usd"], "the canaries are there too"
+    niah(*command)
+    assert package.load(tmp_path).manifest["spent"] == spent
+
+
 def test_a_task_without_rungs_says_so(niah, tmp_path: Path) -> None:
     said = niah("run", "-b", "oracle", "--task", "passkey", "--difficulty", "auto", "--out", tmp_path)
     assert said.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -122,3 +123,12 @@ def test_a_plan_without_a_price() -> None:
     found = estimate(make_plan(_config(options={"provider": None})))
     assert found.cost_usd is found.uncached_usd is found.batch_usd is None
     assert found.prompt_tokens > 0
+
+
+def test_reasoning_is_estimated_with_all_that_it_may_take() -> None:
+    plan = make_plan(_config())
+    plain = estimate(plan)
+    plan.info = replace(plan.info, reasoning_tokens=1000)
+    found = estimate(plan)
+    assert found.output_tokens == plain.output_tokens + 1000 * plain.prompts
+    assert found.prompt_tokens == plain.prompt_tokens
