@@ -12,10 +12,10 @@ import httpx2
 from niah.backends._api_dialect import Call, Said, call_of, part, whole
 from niah.backends._api_faults import ApiFault, asked_again_now, document
 from niah.backends._api_sdk import http_arguments, sdk_faults
-from niah.backends._api_tokenizer import TEXT_TEMPLATE, headroom, tokenizer_for
+from niah.backends._api_tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
 from niah.backends.base import ModelInfo
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
-from niah.tokens import Tokenizer
+from niah.tokens import Counter, Tokenizer
 from niah.types import Prompt
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ def body_of(call: Call, options: AnthropicOptions, model: str) -> dict[str, Any]
     return body
 
 
+def _client_arguments(options: AnthropicOptions, base_url: str, key: str | None) -> dict[str, Any]:
+    # the SDK sends a key as a bearer token, while some servers that speak this API know its older header only
+    headers = {"X-Api-Key": key} if key and options.base_url is not None else {}
+    return {"api_key": key or _NO_KEY, "base_url": base_url, "max_retries": 0, "default_headers": headers}
+
+
 class AnthropicDialect:
     """One client for all requests of a session."""
 
@@ -51,7 +57,7 @@ class AnthropicDialect:
 
         self._options, self._model, self._base_url = options, model, base_url
         http = httpx2.AsyncClient(**http_arguments(options, base_url))
-        self._client = AsyncAnthropic(api_key=key or _NO_KEY, base_url=base_url, max_retries=0, http_client=http)
+        self._client = AsyncAnthropic(**_client_arguments(options, base_url, key), http_client=http)
         self._models: set[str] = set()
 
     async def close(self) -> None:
@@ -174,6 +180,16 @@ def ask_now(
     return asked_again_now(options, once)
 
 
+def _counts(options: AnthropicOptions, client: Any, base_url: str, model: str) -> bool:
+    """Whether a server that speaks this API has the path that counts; not all do."""
+    probe = [{"role": "user", "content": "One."}]
+    try:
+        reply = ask_now(options, client, base_url, "messages.count_tokens", model=model, messages=probe)
+    except (BackendUnavailable, CellError):
+        return False
+    return bool(whole(reply.get("input_tokens")))
+
+
 def describe(options: AnthropicOptions, model: str, base_url: str, key: str | None) -> ModelInfo:
     """Look at the service: its models, and how it counts.
 
@@ -184,13 +200,17 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
     from anthropic import Anthropic
 
     http = httpx2.Client(**http_arguments(options, base_url))
-    client = Anthropic(api_key=key or _NO_KEY, base_url=base_url, max_retries=0, http_client=http)
+    client = Anthropic(**_client_arguments(options, base_url, key), http_client=http)
     # it lives as long as whoever counts by it
     weakref.finalize(client, http.close)
     card = _card(options, client, base_url, model)
     tokenizer = tokenizer_for(options.tokenizer, model)
     spare = headroom(tokenizer, model, options.tokenizer)
-    counter = AnthropicCounter(options, model, client, base_url, tokenizer, spare, options.base_url is not None)
+    counter: Counter = AnthropicCounter(
+        options, model, client, base_url, tokenizer, spare, is_cheap=options.base_url is not None
+    )
+    if options.base_url is not None and not _counts(options, client, base_url, model):
+        counter = LocalCounter(tokenizer, CHAT_OVERHEAD_TOKENS, spare)
     context = options.context_tokens or whole(card.get("max_input_tokens")) or whole(card.get("max_model_len"))
     return ModelInfo(
         name=model,

@@ -179,6 +179,8 @@ class Peer:
         return JSONResponse({"count": self.tokens(text_of(body)), "tokens": [], "max_model_len": self.context})
 
     async def _count_messages(self, request: Request) -> Response:
+        if not self.counts:
+            return JSONResponse({"error": {"message": "no such path"}}, 404)
         return JSONResponse({"input_tokens": self.tokens(text_of(await request.json()))})
 
     async def _count_gemini(self, request: Request) -> Response:

@@ -143,6 +143,14 @@ def test_an_estimate_is_called_one(start_peer, ask) -> None:
         assert row.count_difference == row.engine_prompt_tokens - row.prompt_tokens != 0
 
 
+def test_messages_without_a_counter_are_estimated(start_peer, ask) -> None:
+    peer = start_peer(counts=False)
+    for row in ask(peer, backend="anthropic").rows:
+        assert row.counted_by == "estimate: words + 7"
+        assert row.prompt_tokens + row.answer_budget == 512
+        assert row.count_difference == row.engine_prompt_tokens - row.prompt_tokens
+
+
 def test_another_tokenizer_is_fitted_to_the_servers_count(start_peer, ask) -> None:
     rows = ask(start_peer(), sets={"tokenizer": "o200k_base"}).rows
     for row in rows:

@@ -78,6 +78,14 @@ def test_the_key_is_sent_and_never_shown(start_peer, ask, niah, tmp_path: Path, 
     assert KEY not in "".join(file.read_text() for file in run.path.iterdir() if file.is_file())
 
 
+def test_another_server_gets_the_key_in_both_headers(start_peer, ask, monkeypatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    peer = start_peer(needs_key=True)
+    ask(peer, backend="anthropic", sets={"api_key_env": "MY_KEY"})
+    for headers in peer.headers:
+        assert (headers["x-api-key"], headers["authorization"]) == (KEY, f"Bearer {KEY}")
+
+
 def test_a_wrong_key_stops_at_once_with_one_message(start_peer, niah, monkeypatch) -> None:
     peer = start_peer(needs_key=True)
     monkeypatch.setenv("MY_KEY", "wrong-key-0123456789")
