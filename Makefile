@@ -27,7 +27,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest --ignore=tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-vllm:
-	.venv-vllm/bin/python -m pytest tests/vllm $(ARGS)
+	.venv-vllm/bin/python -m pytest tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

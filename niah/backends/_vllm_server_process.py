@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from niah.backends._gguf import spare_threads
@@ -14,6 +16,10 @@ from niah.errors import BackendUnavailable
 
 if TYPE_CHECKING:
     from niah.backends.vllm_server import VllmServerOptions
+
+# a socket's path has 107 characters at most, and vLLM puts a slash and a UUID behind the folder
+_LONGEST_SOCKET_FOLDER = 107 - 37
+_SHORT_FOLDER = "/tmp"  # noqa: S108  only sockets with random names go there
 
 
 def server_command(
@@ -38,6 +44,9 @@ def server_environment(options: VllmServerOptions) -> dict[str, str]:
     environment.pop("VLLM_ENABLE_V1_MULTIPROCESSING", None)
     # nor is its quiet wanted here: the log is what says why a server did not start
     environment["VLLM_LOGGING_LEVEL"] = "INFO"
+    # its processes talk through sockets in the temporary folder, whose names the system limits
+    if len(tempfile.gettempdir()) > _LONGEST_SOCKET_FOLDER and Path(_SHORT_FOLDER).is_dir():
+        environment.setdefault("VLLM_RPC_BASE_PATH", _SHORT_FOLDER)
     if "VLLM_CPU_OMP_THREADS_BIND" not in environment and hasattr(os, "sched_getaffinity"):
         cores = sorted(os.sched_getaffinity(0))[: options.threads or spare_threads()]
         environment["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))

@@ -11,6 +11,12 @@ import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed in this environment: make test runs these in .venv-vllm")
 
+# engines of two test processes would all be bound to the first core
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if _worker and hasattr(os, "sched_getaffinity"):
+    _cores = sorted(os.sched_getaffinity(0))
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", str(_cores[int(_worker.removeprefix("gw")) % len(_cores)]))
+
 # vLLM and what it brings warn while they are imported; those warnings are not ours to mend
 FILTERS = ("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning", "ignore::ResourceWarning")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import uuid
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from niah.backends import _nvml
+from niah.backends._vllm_server_process import server_environment
 from niah.backends._vllm_settings import (
     VllmEngineOptions,
     as_flags,
@@ -20,6 +23,7 @@ from niah.backends._vllm_settings import (
     stored_as,
 )
 from niah.backends.base import ModelInfo, SessionRequest
+from niah.backends.vllm_server import VllmServerOptions
 from niah.errors import BackendUnavailable
 from niah.kv.base import KVConfig
 from niah.kv.memory import kv_bytes
@@ -152,3 +156,15 @@ def test_no_driver_is_no_card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(NVMLError=_Error, nvmlInit=no_driver))
     assert not _nvml.CardReader().has_card
     assert _nvml.CardReader().read() == {}
+
+
+@pytest.mark.parametrize(("folder", "moved"), [("/tmp/short", False), (f"/tmp/{'a' * 70}", True)])
+def test_sockets_of_a_server_fit_their_folder(monkeypatch: pytest.MonkeyPatch, folder: str, moved: bool) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    monkeypatch.delenv("VLLM_RPC_BASE_PATH", raising=False)
+    chosen = server_environment(VllmServerOptions()).get("VLLM_RPC_BASE_PATH", folder)
+    assert (chosen != folder) == moved
+    # <folder>/<uuid> must be no longer than the name of a socket may be
+    assert len(f"{chosen}/{uuid.uuid4()}") <= 107
+    monkeypatch.setenv("VLLM_RPC_BASE_PATH", "/mine")
+    assert server_environment(VllmServerOptions())["VLLM_RPC_BASE_PATH"] == "/mine"
