@@ -143,6 +143,12 @@ class RunConfig(_Section):
     batch: bool = False
     plugins: tuple[str, ...] = ()
 
+    @field_validator("reuse", mode="before")
+    @classmethod
+    def _reuse(cls, value: object) -> object:
+        """YAML reads a bare on or off as true or false."""
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
     def to_json(self) -> dict[str, Any]:
         """What was asked, as JSON."""
         return json.loads(self.model_dump_json())  # type: ignore[no-any-return]

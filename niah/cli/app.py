@@ -12,7 +12,22 @@ from typing import Annotated
 import typer
 
 from niah import __version__
-from niah.cli import cell, compare, doctor, listing, memory, plan, report, rescore, run, schema, show, view
+from niah.cli import (
+    cell,
+    compare,
+    doctor,
+    export,
+    init,
+    listing,
+    memory,
+    plan,
+    report,
+    rescore,
+    run,
+    schema,
+    show,
+    view,
+)
 from niah.cli.options import with_defaults
 from niah.errors import NiahError
 from niah.redact import RedactingFormatter, redact
@@ -33,9 +48,11 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("view")(view.view)
 app.command("rescore")(rescore.rescore)
+app.command("export")(export.export)
 app.command("memory")(memory.memory)
 app.command("list")(listing.list_)
 app.command("doctor")(doctor.doctor)
+app.command("init")(init.init)
 app.command("schema")(schema.schema)
 
 

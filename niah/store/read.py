@@ -143,18 +143,17 @@ class RunRecord:
         except ImportError as err:
             raise MissingDependency("pandas", "report", "A data frame of rows") from err
         columns = _columns()
-        flat = [_flat(row) for row in self.rows]
+        flat = [flat_row(row) for row in self.rows]
         # nullable types from the start: by way of floats a large count with gaps would lose its last digits
         series = {name: pd.Series([line[name] for line in flat], dtype=kind) for name, kind in columns.items()}
         return pd.DataFrame(series)
 
 
-def write_parquet(record: RunRecord) -> Path:
-    """Write ``rows.parquet`` beside the rows, in one step; returns its path.
+def parquet_bytes(record: RunRecord) -> bytes:
+    """The rows as a parquet file.
 
     Raises:
         MissingDependency: pandas or pyarrow is not installed.
-        StoreError: the file cannot be written.
     """
     try:
         import pyarrow as pa
@@ -164,8 +163,18 @@ def write_parquet(record: RunRecord) -> Path:
     table = pa.Table.from_pandas(record.frame(), preserve_index=False)
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def write_parquet(record: RunRecord) -> Path:
+    """Write ``rows.parquet`` beside the rows, in one step; returns its path.
+
+    Raises:
+        MissingDependency: pandas or pyarrow is not installed.
+        StoreError: the file cannot be written.
+    """
     target = RunFolder(record.path).file(PARQUET)
-    write_atomic(target, buffer.getvalue())
+    write_atomic(target, parquet_bytes(record))
     return target
 
 
@@ -204,7 +213,13 @@ def _columns() -> dict[str, str | None]:
     return columns
 
 
-def _flat(row: Row) -> dict[str, Any]:
+def flat_columns() -> list[str]:
+    """Names of all columns of ``flat_row``, in order."""
+    return list(_columns())
+
+
+def flat_row(row: Row) -> dict[str, Any]:
+    """A row as one level: ``kv_memory_tokens``, ``timing_total_s`` …; half surrogate pairs become question marks."""
     flat: dict[str, Any] = {}
     for row_field in fields(Row):
         value = getattr(row, row_field.name)
