@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "compare", "load", "run"]
+__all__ = ["Run", "__version__", "compare", "load", "merge", "run"]
 
 if TYPE_CHECKING:
-    from niah.api import Run, compare, load, run
+    from niah.api import Run, compare, load, merge, run
 
 
 def __getattr__(name: str) -> Any:
     """Resolve the public names late, so that ``import niah`` costs nothing."""
-    if name in ("Run", "compare", "load", "run"):
+    if name in ("Run", "compare", "load", "merge", "run"):
         from niah import api
 
         return getattr(api, name)

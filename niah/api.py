@@ -8,13 +8,14 @@ import signal
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from niah import __version__
-from niah.config import RunConfig, build_config, merge, normalise
+from niah.config import RunConfig, build_config, normalise
+from niah.config import merge as merge_layers
 from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
 from niah.report.cost import total_cost
@@ -30,6 +31,7 @@ from niah.runner.plan import Plan, make_plan
 from niah.runner.state import Stop
 from niah.stats.sequential import undecided
 from niah.store.folder import RunFolder, open_run
+from niah.store.merge import Merged, merge_into, whole_of
 from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord, write_parquet
 
@@ -133,7 +135,8 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
     Raises:
         NiahError: the engine cannot be opened or the folder cannot be written; rows that exist are kept.
     """
-    label = f"{Path(plan.info.name).name}-{plan.backend.name}"
+    shard = f"-shard-{plan.config.shard.replace('/', '-of-')}" if plan.config.shard else ""
+    label = f"{Path(plan.info.name).name}-{plan.backend.name}{shard}"
     today = date.today().isoformat()
     events = ev.Events(sinks)
     with opened_cache(plan):
@@ -282,7 +285,7 @@ def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool =
     grid: dict[str, Any] = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
     if "trials" in grid:
         grid["auto_trials"] = False  # a number replaces an auto of the config; "auto" sets it again
-    data = merge(normalise(base), normalise(settings), {"grid": grid} if grid else {})
+    data = merge_layers(normalise(base), normalise(settings), {"grid": grid} if grid else {})
     outcome = execute(plan_run(build_config(data)), fresh=fresh, command="niah.run(…)")
     return load(outcome.folder)
 
@@ -295,6 +298,34 @@ def load(path: str | Path) -> Run:
     """
     record = RunRecord.load(open_run(Path(path)).path)
     return Run(record.path, record.manifest, record.rows, record.torn, record.bad_lines)
+
+
+def merge(*shards: str | Path, out: str | Path | None = None) -> Run:
+    """Put shards of a run together; see ``merge_shards``."""
+    return load(merge_shards(shards, out)[0])
+
+
+def merge_shards(shards: Sequence[str | Path], out: str | Path | None = None) -> tuple[Path, Merged]:
+    """Put shards of a run together; returns the merged run's folder and what the merge came to.
+
+    Args:
+        out: folder of run folders; None is where the first shard is.
+
+    Raises:
+        ConfigError: they are not shards of one run. StoreError: a folder cannot be read or written.
+    """
+    if not shards:
+        raise ConfigError("give the folders of the shards, such as results/*-shard-*.")
+    records = [load(path) for path in shards]
+    whole = whole_of(records)
+    label = records[0].path.name.split("-shard-")[0][len("2026-01-01-") :]
+    today = date.today().isoformat()
+    target = Path(out) if out is not None else records[0].path.parent
+    with RunFolder.find_or_create(target, label, whole, today, fresh=False) as folder:
+        found = merge_into(folder, records)
+        for note in write_outputs(RunRecord.load(folder.path)):
+            found = replace(found, notes=(*found.notes, note))
+        return folder.path, found
 
 
 def compare(

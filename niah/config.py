@@ -104,6 +104,23 @@ class PriceConfig(_Section):
     batch_factor: float = Field(default=0.5, gt=0, le=1)
 
 
+MOST_SHARDS = 10_000
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """``I/N`` as two numbers, 1 ≤ I ≤ N.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    index, slash, count = text.partition("/")
+    if not slash or not (index.isascii() and index.isdigit() and count.isascii() and count.isdigit()):
+        raise ValueError("a shard is written I/N, such as 1/4")
+    if not 1 <= int(index) <= int(count) <= MOST_SHARDS:
+        raise ValueError(f"of a shard I/N, I goes from 1 to N, and N to {MOST_SHARDS:,}")
+    return int(index), int(count)
+
+
 class RunConfig(_Section):
     """A run as asked for.
 
@@ -121,6 +138,7 @@ class RunConfig(_Section):
         price: the user's own price; None looks the model up in a public list.
         cache: folder of answers that are kept across runs; None keeps none.
         batch: hand the cells in as batches, which some services answer within a day and at a lower price.
+        shard: ``I/N``: only the I-th of N parts of the grid, for job arrays; ``niah merge`` puts them together.
         plugins: Python files with further plugins, loaded for this run.
     """
 
@@ -141,7 +159,15 @@ class RunConfig(_Section):
     price: PriceConfig | None = None
     cache: str | None = None
     batch: bool = False
+    shard: str | None = None
     plugins: tuple[str, ...] = ()
+
+    @field_validator("shard")
+    @classmethod
+    def _is_shard(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_shard(value)
+        return value
 
     @field_validator("reuse", mode="before")
     @classmethod

@@ -20,6 +20,7 @@ from niah.cli import (
     init,
     listing,
     memory,
+    merge,
     plan,
     report,
     rescore,
@@ -48,6 +49,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("view")(view.view)
 app.command("rescore")(rescore.rescore)
+app.command("merge")(merge.merge)
 app.command("export")(export.export)
 app.command("memory")(memory.memory)
 app.command("list")(listing.list_)

@@ -105,6 +105,10 @@ Batch: TypeAlias = Annotated[
     bool | None,
     typer.Option("--batch/--no-batch", help="Hand cells in as batches: slower, at about half the price."),
 ]
+Shard: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="Only this part of the grid; see niah merge.", rich_help_panel=_GRID),
+]
 Cache: TypeAlias = Annotated[
     str | None, typer.Option("--cache", metavar="[DIR]", help="Keep answers, and use those kept before.")
 ]
@@ -115,7 +119,7 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document
 
 
 # options that are top-level keys of the config
-_PLAIN = ("model", "reference", "reuse", "out", "difficulty", "batch")
+_PLAIN = ("model", "reference", "reuse", "out", "difficulty", "batch", "shard")
 
 
 def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | None) -> RunConfig:

@@ -39,6 +39,7 @@ def plan(
     max_cost: opt.MaxCost = None,
     max_tokens: opt.MaxTokens = None,
     batch: opt.Batch = None,
+    shard: opt.Shard = None,
     cache: opt.Cache = None,
     plugin: opt.Plugin = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="Memory of the card, 80GiB: says what fits.")] = None,

@@ -33,6 +33,7 @@ def run(
     max_cost: opt.MaxCost = None,
     max_tokens: opt.MaxTokens = None,
     batch: opt.Batch = None,
+    shard: opt.Shard = None,
     cache: opt.Cache = None,
     plugin: opt.Plugin = None,
     fresh: Annotated[bool, typer.Option("--fresh/--resume", help="A new folder, or go on with the old one.")] = False,

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from niah.config import parse_shard
 from niah.errors import ConfigError
 from niah.grid import format_lengths
 from niah.kv.memory import formula_text
@@ -30,7 +31,7 @@ class Manifest:
         self._data["started_at"] = old.get("started_at") or _now()
         earlier = old.get("settings", {})
         self._data["settings"] = {kv.name: _setting(plan, kv, earlier.get(kv.name, {})) for kv in plan.kvs}
-        for key in ("reuse_check", "adaptive", "difficulty", "spent", "rescored"):
+        for key in ("reuse_check", "adaptive", "difficulty", "spent", "rescored", "merged_from"):
             if key in old:
                 self._data[key] = old[key]
 
@@ -139,6 +140,7 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
         "niah": version,
         "asked": asked,
         "reference": plan.reference,
+        "shard": _shard(plan),
         "model": {
             "name": info.name,
             "revision": info.revision,
@@ -158,6 +160,14 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
         "questions": _questions(plan),
         "plan": _planned(plan),
     }
+
+
+def _shard(plan: Plan) -> dict[str, Any] | None:
+    """Which part of which run this is; ``whole`` is the hash at the end of that run's folder."""
+    if plan.config.shard is None:
+        return None
+    index, count = parse_shard(plan.config.shard)
+    return {"index": index, "count": count, "whole": plan.whole_identity()}
 
 
 def _planned(plan: Plan) -> dict[str, int]:

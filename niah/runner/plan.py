@@ -9,7 +9,7 @@ from typing import Any
 
 from niah import registry
 from niah.backends.base import BackendOptions, BackendPlugin, ModelInfo
-from niah.config import RunConfig, validate
+from niah.config import RunConfig, parse_shard, validate
 from niah.errors import ConfigError, MissingDependency
 from niah.grid import identity, parse_depths, parse_lengths
 from niah.kv._limits import prompt_problems
@@ -157,6 +157,13 @@ class Plan:
 
     def run_identity(self) -> str:
         """Hash of what was asked, model and text included, without where it is written or how long it may take."""
+        return self._identity_of(self.config.shard)
+
+    def whole_identity(self) -> str:
+        """The identity of the run that this one is a shard of; its own where it is none."""
+        return self._identity_of(None)
+
+    def _identity_of(self, shard: str | None) -> str:
         asked = {
             **self._text_identity(self.workshop.cases(self.groups[0])[0]),
             **self._engine_identity(),
@@ -168,6 +175,8 @@ class Plan:
         }
         if self.config.difficulty:
             asked["difficulty"] = self.config.difficulty
+        if shard:
+            asked["shard"] = shard
         return identity(asked)[:10]
 
     def to_json(
@@ -234,6 +243,9 @@ def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
     problems += _no_batch(config, backend)
     workshop = Workshop(config, info, max(lengths))
     groups = tuple(_groups(workshop, lengths, depths, config.grid.trials))
+    if config.shard is not None:
+        problems += _no_shard(config, groups)
+        groups = _shard_of(config.shard, groups) or groups
     plan = Plan(
         config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems, prices=prices
     )
@@ -303,13 +315,39 @@ def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...
                 yield Group(length, trial, index, layout)
 
 
+def _contexts(groups: Sequence[Group]) -> list[tuple[int, int]]:
+    """What shards are made of: the groups of a context stay together, since they share a processed prefix."""
+    return list(dict.fromkeys((group.length, group.trial) for group in groups))
+
+
+def _shard_of(shard: str, groups: Sequence[Group]) -> tuple[Group, ...]:
+    """Every N-th context from the I-th on, so that each shard has short and long ones."""
+    index, count = parse_shard(shard)
+    own = set(_contexts(groups)[index - 1 :: count])
+    return tuple(group for group in groups if (group.length, group.trial) in own)
+
+
+def _no_shard(config: RunConfig, groups: Sequence[Group]) -> Iterable[Problem]:
+    """Why a run cannot be done in shards."""
+    shard, contexts = str(config.shard), len(_contexts(groups))
+    _, count = parse_shard(shard)
+    if count > contexts:
+        reason = f"the grid has {contexts} contexts (lengths × trials), so some of {count} shards would be empty"
+        yield Problem("shard", shard, reason, f"Use at most {contexts}.")
+    for what, is_asked in (("trials auto", config.grid.auto_trials), ("difficulty auto", config.difficulty)):
+        if is_asked:
+            yield Problem("shard", shard, f"{what} looks at all cells, and a shard has only its own", "Give a number.")
+
+
 def _try_building(plan: Plan) -> None:
     """Make all cases, and the first trial's prompts of every length: what cannot be built is refused now."""
     contexts: list[int] = []
     questions: list[int] = []
+    # of a shard, the first trial of a length may be another than 0
+    first = {group.length: group.trial for group in reversed(plan.groups)}
     for group in (group for group in plan.groups if group.trial < plan.first_trials):
         try:
-            if group.trial:
+            if group.trial != first[group.length]:
                 plan.workshop.cases(group)
                 continue
             prompts = plan.workshop.prompts(group)
