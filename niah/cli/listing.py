@@ -10,11 +10,13 @@ import typer
 
 from niah.cli.options import Json
 
+_PLAIN_WIDTH = 160
 WHAT = ("backends", "tasks", "haystacks", "scorers", "kv", "models", "runs")
 
 
 def list_(
     what: Annotated[str, typer.Argument(help=" | ".join(WHAT))],
+    name: Annotated[str, typer.Argument(help="Only this one, with all that is known of it.")] = "",
     results: Annotated[Path, typer.Option("--out", "-o", help="Folder of runs, for 'runs'.")] = Path("results"),
     model: Annotated[
         str, typer.Option("--model", help="For 'kv': the model that settings are checked for.")
@@ -27,11 +29,55 @@ def list_(
     if what not in WHAT:
         raise ConfigError(f"nothing to list under {what!r}.{near(what, WHAT)}")
     document = _document(what, results, model)
+    entries = next(iter(document.values()))
+    if name:
+        key = "kv" if what == "kv" else "name"
+        entries[:] = [entry for entry in entries if entry[key] == name] or _unknown(what, name, model, results)
     if as_json:
         typer.echo(json.dumps(document))
-        return
-    for entry in next(iter(document.values())):
-        _print(what, entry)
+    elif what == "kv" and not name:
+        _print_presets(entries)
+    else:
+        for entry in entries:
+            _print(what, entry)
+
+
+def _unknown(what: str, name: str, model: str, results: Path) -> list[dict[str, Any]]:
+    from niah.errors import ConfigError, near
+
+    key = "kv" if what == "kv" else "name"
+    names = [entry[key] for entry in next(iter(_document(what, results, model).values()))]
+    raise ConfigError(f"nothing named {name!r} under {what!r}.{near(name, names)}")
+
+
+def _print_presets(presets: list[dict[str, Any]]) -> None:
+    """Presets against backends. A backend whose cache cannot be chosen at all has no column, but a line."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PLAIN_WIDTH)
+    able = {
+        backend: [preset["kv"] for preset in presets if preset["backends"][backend]["runs"]]
+        for backend in presets[0]["backends"]
+    }
+    columns = [backend for backend, names in able.items() if set(names) - {"auto"}]
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("KV", no_wrap=True)
+    for backend in columns:
+        table.add_column(backend, justify="center")
+    table.add_column("what it is")
+    for preset in presets:
+        marks = ["yes" if preset["backends"][backend]["runs"] else "-" for backend in columns]
+        table.add_row(preset["kv"], *marks, preset["summary"])
+    console.print(table)
+    if rest := [backend for backend in able if backend not in columns]:
+        console.print(
+            f"{', '.join(rest)}: only auto, as an API's cache can be neither chosen nor seen.", soft_wrap=True
+        )
+    console.print("niah list kv NAME says why a backend does not run a setting on this machine.", soft_wrap=True)
 
 
 def _document(what: str, results: Path, model: str) -> dict[str, list[dict[str, Any]]]:
@@ -89,12 +135,16 @@ def _models() -> list[dict[str, Any]]:
 
 def _runs(results: Path) -> list[dict[str, Any]]:
     from niah.errors import StoreError
+    from niah.report.summary import summaries
     from niah.store.folder import list_runs
+    from niah.store.read import RunRecord
 
     found = []
     for folder in list_runs(results):
+        accuracy: dict[str, float | None] = {}
         try:
             manifest = folder.manifest()
+            accuracy = {summary.kv: summary.total.share for summary in summaries(RunRecord.load(folder.path))}
         except StoreError as err:
             manifest = {"status": "unreadable", "command": str(err)}
         settings = manifest.get("settings")
@@ -105,6 +155,7 @@ def _runs(results: Path) -> list[dict[str, Any]]:
                 "status": manifest.get("status"),
                 "started_at": manifest.get("started_at"),
                 "kv": list(settings) if isinstance(settings, dict) else [],
+                "accuracy": accuracy,
                 "summary": str(manifest.get("command", "")),
             }
         )
@@ -118,7 +169,9 @@ def _print(what: str, entry: dict[str, Any]) -> None:
             typer.echo(f"{'':<12}   {backend:<13} {'runs' if state['runs'] else 'no: ' + state['reason']}")
         return
     if what == "runs":
-        typer.echo(f"{entry['name']}  {entry['status']}  {','.join(entry['kv'])}")
+        shares = {kv: entry["accuracy"].get(kv) for kv in entry["kv"]}
+        found = ", ".join(kv if share is None else f"{kv} {share * 100:.1f} %" for kv, share in shares.items())
+        typer.echo(f"{entry['name']}  {entry['status']}  {found}")
         return
     typer.echo(f"{entry['name']:<16} {entry['summary']}")
     for name, default in entry.get("options", {}).items():

@@ -59,7 +59,16 @@ def test_list_kv_asks_every_backend(niah) -> None:
     # a part of a setting is checked in a whole one, and names are those that people write
     assert presets["skip"]["backends"]["transformers"]["runs"]
     assert "tq-k8v4" in presets
-    assert niah("list", "kv").code == 0
+    table = niah("list", "kv").out
+    heading, int8 = (
+        next(line.split() for line in table.splitlines() if line.startswith(f"  {n} ")) for n in ("KV", "int8")
+    )
+    assert int8[heading.index("transformers")] == "yes"
+    assert int8[heading.index("llamacpp")] == "-"
+    assert "openai" not in heading
+    assert "anthropic, gemini, openai: only auto" in table
+    assert "no cache layer has this format" in niah("list", "kv", "nvfp4").out
+    assert "Did you mean 'int8'?" in niah("list", "kv", "int9").err
 
 
 @pytest.mark.parametrize("what", ["backends", "tasks", "haystacks", "scorers", "models", "runs"])
