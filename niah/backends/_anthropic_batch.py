@@ -20,7 +20,6 @@ from niah.backends._api_dialect import Call, Said, part, whole
 from niah.backends._api_faults import ApiFault, document, fault_of_status
 from niah.backends._api_sdk import sdk_faults
 from niah.backends.base import BatchState
-from niah.errors import BackendUnavailable
 
 # statuses of the errors that a single request may end with, as https://docs.claude.com/en/api/errors lists them
 _STATUSES = {
@@ -37,7 +36,7 @@ _STATUSES = {
 }
 _COUNTS = ("succeeded", "errored", "canceled", "expired")
 # clocks of two machines may differ by this
-_SKEW_S = 300
+_SKEW_S = 3600
 
 
 class AnthropicBatches:
@@ -46,6 +45,7 @@ class AnthropicBatches:
     most_requests = 100_000
     # the whole body is put together in memory, several times over
     most_bytes = 100_000_000
+    is_marked = False
 
     def __init__(self, dialect: AnthropicDialect) -> None:
         self._dialect = dialect
@@ -55,22 +55,36 @@ class AnthropicBatches:
         body, extra = self._dialect.body(call)
         return json.dumps({"custom_id": custom_id, "params": {**body, **extra}}).encode()
 
-    async def submit(self, label: str, file: Path) -> str:  # noqa: ARG002  the custom ids hold the label
+    async def upload(self, label: str, file: Path) -> str:  # noqa: ARG002  there is nothing to upload
+        """Nothing: the requests are in the body."""
+        return ""
+
+    async def submit(self, label: str, file: Path, uploaded: str) -> str:  # noqa: ARG002  the custom ids hold the label
         """Hand in all lines of the file in one body."""
         requests = [json.loads(line) for line in file.read_bytes().splitlines()]
         with self._faults():
             raw = await self._dialect.client.messages.batches.with_raw_response.create(requests=requests)
             return _id_of(document(await raw.read(), "message batches"))
 
-    async def find(self, label: str, requests: int, since: float) -> str | None:  # noqa: ARG002
-        """Among the newest hundred, the one with so many requests; whether it is ours, its results tell."""
-        with self._faults():
-            raw = await self._dialect.client.messages.batches.with_raw_response.list(limit=100)
-            page = document(await raw.read(), "message batches")
-        for batch in page.get("data") or ():
-            if _created(batch) >= since - _SKEW_S and sum(_counts(batch)) == requests:
-                return _id_of(batch)
-        return None
+    async def find(self, label: str, requests: int, since: float) -> list[str]:  # noqa: ARG002
+        """All with so many requests that are not older, those made nearest to ``since`` first.
+
+        A batch says nothing of what is in it until it is over: whether one is ours, its results tell.
+        """
+        after: dict[str, str] = {}
+        found: dict[str, float] = {}
+        while True:
+            with self._faults():
+                raw = await self._dialect.client.messages.batches.with_raw_response.list(limit=100, **after)
+                page = document(await raw.read(), "message batches")
+            listed = page.get("data")
+            batches = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+            for batch in batches:
+                if sum(_counts(batch)) == requests and _created(batch) >= since - _SKEW_S:
+                    found[_id_of(batch)] = abs(_created(batch) - since)
+            if not page.get("has_more") or not batches or _created(batches[-1]) < since - _SKEW_S:
+                return sorted(found, key=lambda name: found[name])
+            after = {"after_id": _id_of(batches[-1])}
 
     async def state(self, batch_id: str) -> BatchState:
         """How far it is; single requests are only counted when all are through."""
@@ -115,7 +129,7 @@ class AnthropicBatches:
 def _id_of(found: Mapping[str, Any]) -> str:
     value = found.get("id")
     if not isinstance(value, str) or not value:
-        raise BackendUnavailable("the server's reply has no id: it does not speak Anthropic's batch API.")
+        raise ApiFault("bad_reply", "the reply has no id, as Anthropic's batch API gives one", retryable=True)
     return value
 
 

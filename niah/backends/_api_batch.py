@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from niah.backends._api_dialect import Call, Said, call_of
-from niah.backends._api_faults import asked_again
+from niah.backends._api_faults import ApiFault, asked_again
 from niah.backends._api_options import BatchOptions
 from niah.backends.base import BatchState, ModelInfo
 from niah.errors import BackendUnavailable, CellError
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from niah.backends._api_session import ApiSession
 
 T = TypeVar("T")
+# faults of a submission after which the batch is surely not there; after a lost connection, say, it may be
+_NOT_ARRIVED = ("rate_limited", "bad_request", "context_too_long", "refused")
 
 
 class BatchDialect(Protocol):
@@ -27,16 +28,22 @@ class BatchDialect(Protocol):
 
     Attributes:
         most_requests, most_bytes: that the service takes in one batch, or less.
+        is_marked: see ``Batches``.
     """
 
     most_requests: int
     most_bytes: int
+    is_marked: bool
 
     def line(self, custom_id: str, call: Call) -> bytes: ...
 
-    async def submit(self, label: str, file: Path) -> str: ...
+    async def upload(self, label: str, file: Path) -> str:
+        """What has to be there before a batch can be handed in; doing it twice harms nothing."""
+        ...
 
-    async def find(self, label: str, requests: int, since: float) -> str | None: ...
+    async def submit(self, label: str, file: Path, uploaded: str) -> str: ...
+
+    async def find(self, label: str, requests: int, since: float) -> list[str]: ...
 
     async def state(self, batch_id: str) -> BatchState: ...
 
@@ -57,28 +64,31 @@ class ApiBatches:
         self.most_requests = min(dialect.most_requests, options.batch_requests or dialect.most_requests)
         self.most_bytes = dialect.most_bytes
         self.most_tokens = options.batch_tokens
-        self.poll_s = options.batch_poll_s
+        self.poll_s, self.settle_s = options.batch_poll_s, options.batch_settle_s
+        self.is_marked = dialect.is_marked
 
     def line(self, custom_id: str, prompt: Prompt) -> bytes:
         """See ``Batches``."""
         # requests of a batch run in any order, so that writing to a prompt cache would mostly be paid for nothing
         return self._dialect.line(custom_id, call_of(prompt, self._info.tokenizer, is_cacheable=False))
 
-    async def submit(self, label: str, file: Path, requests: int) -> str:
+    async def submit(self, label: str, file: Path) -> str:
         """See ``Batches``."""
-        since = time.time()
-
-        async def once(attempt: int) -> str:
-            # an earlier attempt may have arrived though its reply did not
-            found = await self._dialect.find(label, requests, since) if attempt > 1 else None
-            return found or await self._dialect.submit(label, file)
-
         try:
-            return await asked_again(self._options, once)
-        except BackendUnavailable as err:
+            uploaded = await asked_again(self._options, lambda _: self._dialect.upload(label, file))
+            return await asked_again(self._options, lambda _: self._once(label, file, uploaded))
+        except (BackendUnavailable, ApiFault) as err:
             raise BackendUnavailable(f"the batch cannot be handed in: {err}") from err
 
-    async def find(self, label: str, requests: int, since: float) -> str | None:
+    async def _once(self, label: str, file: Path, uploaded: str) -> str:
+        try:
+            return await self._dialect.submit(label, file, uploaded)
+        except ApiFault as fault:
+            if fault.kind in _NOT_ARRIVED:
+                raise
+            raise CellError("batch_unknown", str(fault)) from fault
+
+    async def find(self, label: str, requests: int, since: float) -> list[str]:
         """See ``Batches``."""
         return await self._patiently("the batches", lambda: self._dialect.find(label, requests, since))
 
@@ -101,6 +111,11 @@ class ApiBatches:
             return await asked_again(self._options, lambda _: ask())
         except CellError as err:
             raise BackendUnavailable(f"{what} cannot be looked at; the same command tries again: {err}") from err
+        except BackendUnavailable as err:
+            raise BackendUnavailable(
+                f"{what} cannot be looked at: {err} Where it is gone for good (deleted, or made with another account's "
+                "key), remove batches.jsonl from the run folder, and its cells are asked again."
+            ) from err
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

@@ -66,11 +66,13 @@ class BatchOptions(ApiOptions):
 
     Attributes:
         batch_poll_s: seconds between two looks at a batch.
+        batch_settle_s: seconds for which a batch that may have arrived is looked for before it is handed in again.
         batch_requests: requests in one batch at most; None is what the service takes.
         batch_tokens: prompt tokens that may wait at the service at a time, where your account has such a limit.
     """
 
     batch_poll_s: float = Field(default=30.0, gt=0, json_schema_extra=QUIET)
+    batch_settle_s: float = Field(default=90.0, ge=0, json_schema_extra=QUIET)
     batch_requests: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
     batch_tokens: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
 

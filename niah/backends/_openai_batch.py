@@ -16,14 +16,13 @@ from niah.backends._api_faults import ApiFault, document, fault_of_status
 from niah.backends._api_sdk import sdk_faults
 from niah.backends._openai_dialect import OpenAIDialect
 from niah.backends.base import BatchState
-from niah.errors import BackendUnavailable
 
 # our mark on a batch, by which it is found again when the reply to its submission is lost
 _MARK = "niah"
 _OVER = ("completed", "failed", "expired", "cancelled")
 _WINDOW = "24h"
 # clocks of two machines may differ by this
-_SKEW_S = 300
+_SKEW_S = 3600
 
 
 class OpenAIBatches:
@@ -31,6 +30,7 @@ class OpenAIBatches:
 
     most_requests = 50_000
     most_bytes = 190_000_000
+    is_marked = True
 
     def __init__(self, dialect: OpenAIDialect) -> None:
         self._dialect = dialect
@@ -41,35 +41,38 @@ class OpenAIBatches:
         request = {"custom_id": custom_id, "method": "POST", "url": self._dialect.endpoint, "body": {**body, **extra}}
         return json.dumps(request).encode()
 
-    async def submit(self, label: str, file: Path) -> str:
-        """Upload the file and start the batch."""
+    async def upload(self, label: str, file: Path) -> str:
+        """The file of requests; returns its id."""
+        name = (f"{label}.jsonl", file.read_bytes(), "application/jsonl")
         with self._faults():
-            name = (f"{label}.jsonl", file.read_bytes(), "application/jsonl")
             raw = await self._dialect.client.files.with_raw_response.create(file=name, purpose="batch")
-            file_id = _id_of(document(raw.content, "files"), "files")
+            return _id_of(document(raw.content, "files"), "files")
+
+    async def submit(self, label: str, file: Path, uploaded: str) -> str:  # noqa: ARG002  it is uploaded
+        """Start the batch."""
+        with self._faults():
             raw = await self._dialect.client.batches.with_raw_response.create(
-                input_file_id=file_id,
+                input_file_id=uploaded,
                 endpoint=self._dialect.endpoint,
                 completion_window=_WINDOW,
                 metadata={_MARK: label},
             )
             return _id_of(document(raw.content, "batches"), "batches")
 
-    async def find(self, label: str, requests: int, since: float) -> str | None:  # noqa: ARG002  the mark is enough
-        """Among the newest batches, the one with our mark."""
+    async def find(self, label: str, requests: int, since: float) -> list[str]:  # noqa: ARG002  the mark is enough
+        """Those with our mark, among all that are not older."""
         after: dict[str, str] = {}
+        found: list[str] = []
         while True:
             with self._faults():
                 raw = await self._dialect.client.batches.with_raw_response.list(limit=100, **after)
                 page = document(raw.content, "batches")
             listed = page.get("data")
             batches = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
-            for batch in batches:
-                if part(batch, "metadata", _MARK) == label:
-                    return _id_of(batch, "batches")
+            found += [_id_of(batch, "batches") for batch in batches if part(batch, "metadata", _MARK) == label]
             oldest = whole(batches[-1].get("created_at")) if batches else None
             if not page.get("has_more") or oldest is None or oldest < since - _SKEW_S:
-                return None
+                return found
             after = {"after": _id_of(batches[-1], "batches")}
 
     async def state(self, batch_id: str) -> BatchState:
@@ -79,11 +82,11 @@ class OpenAIBatches:
         counts = batch.get("request_counts")
         done = (whole(part(counts, "completed")) or 0) + (whole(part(counts, "failed")) or 0)
         fault = _errors(batch) or f"the batch ended as {word!r}"
-        has_results = batch.get("output_file_id") or batch.get("error_file_id")
-        is_over = word in _OVER
-        return BatchState(
-            word, done, whole(part(counts, "total")) or 0, is_over, fault if is_over and not has_results else ""
-        )
+        has_results = bool(batch.get("output_file_id") or batch.get("error_file_id"))
+        # files may come after the status, where there is something to be put into them
+        is_over = word in _OVER and (has_results or not done)
+        total = whole(part(counts, "total")) or 0
+        return BatchState(word, done, total, is_over, "" if has_results or not is_over else fault)
 
     async def results(self, batch_id: str) -> list[bytes]:
         """The file of replies, and that of requests which have none."""
@@ -122,7 +125,7 @@ class OpenAIBatches:
 def _id_of(found: Mapping[str, Any], what: str) -> str:
     value = found.get("id")
     if not isinstance(value, str) or not value:
-        raise BackendUnavailable(f"the server's reply to {what} has no id: it does not speak OpenAI's batch API.")
+        raise ApiFault("bad_reply", f"the reply to {what} has no id, as OpenAI's batch API gives one", retryable=True)
     return value
 
 

@@ -76,9 +76,14 @@ class OpenAIDialect:
     def body(self, call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
         """The request: what the SDK has arguments for, and what only some servers know."""
         body: dict[str, Any] = {"model": self._served.model}
-        if self._options.temperature is not None:
+        if self._sets_temperature():
             body["temperature"] = self._options.temperature
         return self._bodies[self._options.api](call, body)
+
+    def _sets_temperature(self) -> bool:
+        """The provider's reasoning models refuse one; other servers need it to be greedy."""
+        asked = "temperature" in self._options.model_fields_set
+        return self._options.temperature is not None and (self._options.base_url is not None or asked)
 
     def read(self, reply: Mapping[str, Any], identity: str) -> Said:
         """A reply in the shape of the API that is used; see ``chat_said``."""

@@ -139,27 +139,36 @@ class Batches(Protocol):
         most_requests, most_bytes: that one batch may have.
         most_tokens: prompt tokens that may wait at the service at a time; None sets no limit.
         poll_s: seconds between two looks at a batch.
+        settle_s: seconds after which a batch that may have arrived would be seen.
+        is_marked: whether a batch found again is surely ours; if not, its results tell.
     """
 
     most_requests: int
     most_bytes: int
     most_tokens: int | None
     poll_s: float
+    settle_s: float
+    is_marked: bool
 
     def line(self, custom_id: str, prompt: Prompt) -> bytes:
         """One request of a batch: a line of JSON. Raises ``CellError`` where the prompt cannot be sent."""
         ...
 
-    async def submit(self, label: str, file: Path, requests: int) -> str:
+    async def submit(self, label: str, file: Path) -> str:
         """Hand in a file of lines; returns the service's id.
 
         Raises:
-            BackendUnavailable: it was refused. CellError: nobody knows whether it arrived.
+            BackendUnavailable: it has not arrived: it was refused.
+            CellError: nobody knows whether it has arrived.
         """
         ...
 
-    async def find(self, label: str, requests: int, since: float) -> str | None:
-        """The id of a batch that may have arrived, handed in after ``since`` (Unix seconds)."""
+    async def find(self, label: str, requests: int, since: float) -> list[str]:
+        """Ids of batches that may be the one that was handed in at ``since`` (Unix seconds), the likeliest first.
+
+        Raises:
+            BackendUnavailable: the service cannot be asked.
+        """
         ...
 
     async def state(self, batch_id: str) -> BatchState:

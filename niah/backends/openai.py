@@ -21,6 +21,8 @@ KEY_NAMES = ("OPENAI_API_KEY",)
 class OpenAIOptions(BatchOptions):
     """Options of the openai backend, besides those of every API.
 
+    ``temperature`` goes to OpenAI itself only when it is set: its reasoning models refuse one.
+
     Attributes:
         api: ``chat``, ``responses`` or ``completions`` (the raw text, without a chat template).
         stream: read replies as they come, which tells the time of the first token and costs some of our own.

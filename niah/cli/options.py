@@ -197,6 +197,10 @@ def with_defaults(arguments: list[str]) -> list[str]:
     return out
 
 
-def command_line() -> str:
-    """What the user typed, ready to be pasted again."""
-    return shlex.join(["niah", *sys.argv[1:]])
+def command_line(*, resuming: bool = False) -> str:
+    """What the user typed, ready to be pasted again.
+
+    Args:
+        resuming: without ``--fresh``, which would begin anew.
+    """
+    return shlex.join(["niah", *(arg for arg in sys.argv[1:] if not (resuming and arg == "--fresh"))])

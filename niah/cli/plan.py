@@ -90,7 +90,8 @@ def _money(made: Plan, money: dict[str, Any]) -> list[str]:
     if made.config.batch:
         first = f"{batch} as batches; at most {most} prompt by prompt"
     else:
-        first = f"{dollars(money['cost_usd'])}; at most {most} without the prefix cache, {batch} with --batch"
+        or_batch = f", {batch} with --batch" if made.backend.has_batches else ""
+        first = f"{dollars(money['cost_usd'])}; at most {most} without the prefix cache{or_batch}"
     lines = [
         f"money       {first}",
         f"            {tokens}, canaries included",

@@ -154,7 +154,7 @@ class Progress:
         if outcome.status == "interrupted":
             from niah.cli.options import command_line
 
-            self._say(f"interrupted; go on with: {command_line()}", "yellow")
+            self._say(f"interrupted; go on with: {command_line(resuming=True)}", "yellow")
         if outcome.status == "budget":
             self._say(f"stopped at {outcome.stopped_by}", "yellow")
         self.out.print(f"{outcome.folder}/report.html", soft_wrap=True, markup=False)

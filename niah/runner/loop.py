@@ -14,13 +14,24 @@ from niah.kv.base import KVConfig
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
 from niah.runner.answer_cache import opened_cache
-from niah.runner.batches import ask_in_batches
+from niah.runner.batches import ask_in_batches, waiting_batches
 from niah.runner.budget import Spending
 from niah.runner.canary import CanaryResult, canary_prompts, judge_replies
 from niah.runner.manifest import Manifest
 from niah.runner.plan import Plan
 from niah.runner.rows import make_row
-from niah.runner.state import Owed, State, Stop, admit, attempt_of, is_owed, keep, record, record_unbuilt
+from niah.runner.state import (
+    Owed,
+    State,
+    Stop,
+    admit,
+    attempt_of,
+    count_beside,
+    is_owed,
+    keep,
+    record,
+    record_unbuilt,
+)
 from niah.runner.workshop import Group
 from niah.store.folder import RunFolder
 from niah.store.metrics import append_sample
@@ -54,12 +65,13 @@ async def run_plan(
 
 async def _run(state: State, rounds: Rounds | None) -> str:
     plan, manifest, stop = state.plan, state.manifest, state.stop
+    waiting = {kv.name for kv in plan.kvs if waiting_batches(state, kv)}
     owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
     _announce(state, owed)
     manifest.start()
     owed = _without_cached(state, owed)
     # a setting whose canary is not settled is looked at again even when all its cells have answers
-    todo = [kv for kv in plan.kvs if owed[kv.name] or not manifest.settled_canary(kv.name)]
+    todo = [kv for kv in plan.kvs if owed[kv.name] or kv.name in waiting or not manifest.settled_canary(kv.name)]
     status = "failed"
     try:
         async with AsyncExitStack() as stack:
@@ -152,7 +164,7 @@ def _request(state: State, kv: KVConfig, *, reuse: bool) -> SessionRequest:
         reuse=reuse,
         is_complete=task.is_complete,
         on_tokens=lambda n: state.events.emit(ev.TokensDone(n)),
-        on_discarded=lambda answer: _beside(state, [answer]),
+        on_discarded=lambda answer: count_beside(state, [answer]),
         on_reply=lambda prompt, reply: _early(state, prompt, reply),
         on_sample=lambda values: append_sample(state.folder, kv.name, values),
     )
@@ -168,7 +180,7 @@ async def _canary(state: State, session: Session, kv: KVConfig) -> None:
                 return
             with boundary("engine", "the canary"):
                 replies = await session.answer(prompts)
-            _beside(state, replies)
+            count_beside(state, replies)
             for prompt, reply in zip(prompts, replies, strict=True):
                 state.answers.put(kv, prompt, reply)
         result = judge_replies(prompts, replies, reference)
@@ -177,12 +189,6 @@ async def _canary(state: State, session: Session, kv: KVConfig) -> None:
         result = CanaryResult(state_word, 0, 0, str(err))
     state.manifest.canary(kv.name, result)
     state.events.emit(ev.CanaryDone(kv.name, result.state, result.why))
-
-
-def _beside(state: State, replies: Sequence[Reply]) -> None:
-    """Count what has no row, and keep the count at once."""
-    state.spending.beside(replies)
-    state.manifest.spent(state.spending)
 
 
 async def _work(state: State, session: Session, kv: KVConfig, queue: Any) -> None:
@@ -299,7 +305,7 @@ async def _verify(state: State, engine: Engine, kv: KVConfig) -> None:
         for group in sample:
             prompts = state.plan.workshop.prompts(group)
             replies = await _ask(session, prompts)
-            _beside(state, replies)
+            count_beside(state, replies)
             for prompt, reply in zip(prompts, replies, strict=True):
                 row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
                 if row is None or row.outcome != "answered" or isinstance(reply, Failure):

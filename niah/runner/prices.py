@@ -14,6 +14,9 @@ from niah.types import Answer
 
 _PACKAGE = "genai-prices"
 _PER = 1_000_000
+# what OpenAI and Anthropic take for a batch: https://platform.openai.com/docs/guides/batch,
+# https://docs.claude.com/en/docs/build-with-claude/batch-processing
+_BATCH_FACTOR = 0.5
 # prices in a list of the package, by the names that they have here
 _LISTED = {
     "input_usd": "input_mtok",
@@ -107,7 +110,12 @@ class ListedPrices:
 
     def cost_usd(self, tokens: Billed, *, batch: bool = False) -> float | None:
         found = self._calculate(tokens, batch=batch)
-        return None if found is None else float(found.total_price)
+        if found is None:
+            return None
+        total = float(found.total_price)
+        # for many models the list has no batch price of its own and gives the plain one back
+        is_plain = batch and total == float(self._calculate(tokens).total_price)
+        return total * _BATCH_FACTOR if is_plain else total
 
     def _calculate(self, tokens: Billed, *, batch: bool = False) -> Any:
         from genai_prices import Usage, calc_price

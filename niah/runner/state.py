@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from niah.kv.base import KVConfig
@@ -84,6 +84,12 @@ def admit(state: State, admitted: bool) -> bool:
     if not admitted and not state.stop.reason:
         state.stop.reason, state.stop.why = "budget", state.spending.why
     return admitted
+
+
+def count_beside(state: State, replies: Sequence[Reply]) -> None:
+    """Count what has no row, and keep the count at once."""
+    state.spending.beside(replies)
+    state.manifest.spent(state.spending)
 
 
 def record(state: State, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply) -> None:

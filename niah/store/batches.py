@@ -1,7 +1,7 @@
 """``batches.jsonl``: batches that were handed in, and what each of their requests asked.
 
 A line is on disk before the request that it stands for is sent, so that whatever is paid for is found again by the next
-run. Lines that cannot be read are left out, as a killed writer leaves them.
+run. Half a line, as a killed writer leaves it, stands for nothing that was sent yet or is found again; it is left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from niah.errors import StoreError
@@ -25,10 +25,12 @@ class Sent:
     """One request of a batch: its cell, and of its prompt what a row tells.
 
     Attributes:
+        attempt: number of the row that its result becomes.
         gold: ids of the expected continuation.
     """
 
     cell: str
+    attempt: int
     depth_real: float
     prompt_tokens: int
     answer_budget: int
@@ -37,10 +39,11 @@ class Sent:
     gold: tuple[int, ...]
 
     @staticmethod
-    def of(cell: str, prompt: Prompt) -> Sent:
+    def of(cell: str, attempt: int, prompt: Prompt) -> Sent:
         """Without the tokens, which are no longer needed once they are sent."""
         return Sent(
             cell,
+            attempt,
             prompt.depth_real,
             prompt.token_count,
             prompt.answer_budget,
@@ -67,16 +70,21 @@ class Sent:
 
     def to_json(self) -> list[Any]:
         """A list, since there may be thousands."""
-        head = [self.cell, self.depth_real, self.prompt_tokens, self.answer_budget, self.sha256, self.counted_by]
-        return [*head, list(self.gold)]
+        return [*(getattr(self, item.name) for item in fields(self)[:-1]), list(self.gold)]
 
     @staticmethod
     def from_json(data: Sequence[Any]) -> Sent:
         """Raises ``ValueError`` or ``TypeError`` for what is none."""
-        cell, depth_real, prompt_tokens, answer_budget, sha256, counted_by, gold = data
-        ids = tuple(int(token) for token in gold)
+        cell, attempt, depth_real, prompt_tokens, answer_budget, sha256, counted_by, gold = data
         return Sent(
-            str(cell), float(depth_real), int(prompt_tokens), int(answer_budget), str(sha256), str(counted_by), ids
+            str(cell),
+            int(attempt),
+            float(depth_real),
+            int(prompt_tokens),
+            int(answer_budget),
+            str(sha256),
+            str(counted_by),
+            tuple(int(token) for token in gold),
         )
 
 
@@ -110,14 +118,39 @@ class BatchJournal:
         self._folder = folder
 
     def pending(self, kv: str) -> list[Batch]:
-        """Batches of a setting whose results have not become rows, oldest first."""
+        """Batches of a setting whose results have not become rows, oldest first.
+
+        Raises:
+            StoreError: a line is damaged: what it stands for may have been paid for.
+        """
+        return [batch for batch in self._read()[0].values() if batch.kv == kv]
+
+    def known_ids(self) -> set[str]:
+        """Ids of all batches that were ever handed in or found for this run; raises as ``pending``."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[dict[str, Batch], set[str]]:
         found: dict[str, Batch] = {}
-        for line in self._lines():
+        known: set[str] = set()
+        lines = self._bytes().split(b"\n")
+        for number, (line, following) in enumerate(zip(lines, [*lines[1:], b"torn"], strict=True), 1):
+            if not line:
+                continue
             try:
-                _apply(found, line)
-            except (KeyError, TypeError, ValueError):
-                continue  # half a line, or one of another version
-        return [batch for batch in found.values() if batch.kv == kv]
+                entry = json.loads(line)
+                _apply(found, entry)
+            except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as err:
+                # a whole line is followed by an empty one or by the file's end, half a one by neither
+                if following == b"":
+                    where = f"{str(self._folder.path / JOURNAL)!r}: line {number}"
+                    raise StoreError(
+                        f"{where} is damaged, and the batch that it stands for may be paid for. Restore it, or remove "
+                        "the file: cells without a row are then asked again."
+                    ) from err
+                continue
+            if entry["event"] == "arrived":
+                known.add(str(entry["id"]))
+        return found, known
 
     def announce(self, batch: Batch) -> None:
         """A batch is about to be handed in."""
@@ -134,29 +167,20 @@ class BatchJournal:
         """Nothing more will come of it: ``collected``, ``refused``, ``lost``."""
         self._append({"event": "over", "label": batch.label, "how": how})
 
-    def _lines(self) -> list[Mapping[str, Any]]:
+    def _bytes(self) -> bytes:
         path = self._folder.path / JOURNAL
         try:
-            text = path.read_bytes()
+            return path.read_bytes()
         except FileNotFoundError:
-            return []
+            return b""
         except OSError as err:
             raise StoreError(f"{str(path)!r} cannot be read: {err}. Restore it, or run again with --fresh.") from err
-        out: list[Mapping[str, Any]] = []
-        for line in text.splitlines():
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(found, dict):
-                out.append(found)
-        return out
 
     def _append(self, data: Mapping[str, Any]) -> None:
         self._folder.lock()
         path = self._folder.file(JOURNAL)
         try:
-            # a killed writer may have left half a line: each line begins with its own break
+            # a killed writer may have left half a line: each line begins with a break of its own, see _read
             with path.open("ab") as file:
                 file.write(b"\n" + json.dumps(data, separators=(",", ":")).encode() + b"\n")
                 file.flush()

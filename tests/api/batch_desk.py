@@ -45,6 +45,10 @@ class Desk:
             ``empty``.
         refused: errors with which every job fails as a whole.
         foreign: custom ids in the results are somebody else's.
+        looks_of: of single jobs, by number.
+        list_status: what the list of jobs is answered with instead.
+        hidden_s: seconds after which a job shows in the list.
+        forgets: no job is known by its name any more.
     """
 
     peer: Peer
@@ -53,6 +57,10 @@ class Desk:
     line_faults: Mapping[int, object] = field(default_factory=dict)
     refused: str = ""
     foreign: bool = False
+    looks_of: Mapping[int, int] = field(default_factory=dict)
+    list_status: int | None = None
+    hidden_s: float = 0.0
+    forgets: bool = False
     is_there: bool = True
     files: dict[str, bytes] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
@@ -108,12 +116,15 @@ class Desk:
         return JSONResponse(self._card(self.jobs[-1]))
 
     async def _list(self, request: Request) -> Response:
-        cards = [self._card(job) for job in reversed(self.jobs)]
+        if self.list_status is not None:
+            return JSONResponse({"error": {"message": "not now"}}, self.list_status)
+        shown = [job for job in reversed(self.jobs) if time.time() - job.created >= self.hidden_s]
+        cards = [self._card(job) for job in shown]
         return JSONResponse({"object": "list", "data": cards, "has_more": False})
 
     async def _retrieve(self, request: Request) -> Response:
         job = self._job(request)
-        if job is None:
+        if job is None or self.forgets:
             return JSONResponse({"error": {"message": "no such batch"}}, 404)
         job.looks += 1
         return JSONResponse(self._card(job))
@@ -122,7 +133,8 @@ class Desk:
         return next((job for job in self.jobs if job.name == request.path_params["name"]), None)
 
     def _card(self, job: Job) -> dict[str, Any]:
-        count, is_over = len(job.requests), job.looks >= self.looks
+        needed = self.looks_of.get(self.jobs.index(job) + 1, self.looks)
+        count, is_over = len(job.requests), job.looks >= needed
         if job.shape == "messages":
             url = f"{self.peer.root}/v1/messages/batches/{job.name}/results"
             counts = dict.fromkeys(("canceled", "errored", "expired"), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -14,9 +15,11 @@ from typing import Any
 import pytest
 
 from niah.errors import StoreError
+from niah.runner import batches
 from niah.store.batches import Batch, BatchJournal, Sent
 from niah.store.folder import RunFolder
 from tests.api import child
+from tests.api.batch_desk import Job
 from tests.api.peer import Peer
 
 BACKENDS = ("openai", "anthropic")
@@ -29,7 +32,15 @@ CELLS = 6
 @pytest.fixture
 def batch(ask):
     def run(peer: Peer, *args: object, sets: dict[str, object] | None = None, **more: Any) -> Any:
-        return ask(peer, "-n", "3", "--batch", *args, sets={"batch_poll_s": 0.02, **(sets or {})}, **more)
+        return ask(
+            peer,
+            "-n",
+            "3",
+            "--batch",
+            *args,
+            sets={"batch_poll_s": 0.02, "batch_settle_s": 0.2, **(sets or {})},
+            **more,
+        )
 
     return run
 
@@ -141,25 +152,174 @@ def test_a_submission_without_a_reply_is_made_once(start_peer, batch, backend: s
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("fault", ["lost", "never"])
-def test_the_next_run_looks_for_a_batch_that_may_have_arrived(start_peer, batch, backend: str, fault: str) -> None:
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_the_next_run_looks_for_a_batch_that_may_have_arrived(
+    start_peer, batch, backend: str, fault: str, status: int
+) -> None:
     peer = start_peer()
-    peer.desk.submit_faults = {1: fault}
+    peer.desk.submit_faults, peer.desk.list_status = {1: fault}, status
     batch(peer, backend=backend, sets={"attempts": 1}, code=4)
-    run = batch(peer, backend=backend, sets={"attempts": 1})
+    peer.desk.list_status = None
+    run = batch(peer, backend=backend)
     assert [row.outcome for row in run.rows] == ["answered"] * CELLS
     assert (len(peer.desk.jobs), peer.desk.answered) == (1, CELLS)
 
 
-def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer, batch) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_batch_that_shows_late_is_waited_for(start_peer, batch, backend: str) -> None:
     peer = start_peer()
-    peer.desk.submit_faults = {1: "lost"}
+    peer.desk.submit_faults, peer.desk.hidden_s = {1: "lost"}, 0.3
+    run = batch(peer, backend=backend, sets={"batch_settle_s": 20})
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+    assert len(peer.desk.jobs) == 1
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_refused_submission_is_not_looked_for(start_peer, batch, niah, backend: str, status: int) -> None:
+    peer = start_peer()
+    peer.desk.submit_faults, peer.desk.list_status = {1: status}, 500
+    batch(peer, backend=backend, code=4)
+    run = batch(peer, backend=backend)
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+
+
+def test_a_known_batch_is_not_found_again(start_peer, batch) -> None:
+    peer = start_peer()
+    peer.desk.submit_faults = {2: 503}
+    run = batch(peer, backend="anthropic", sets={"batch_requests": 3})
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+    assert [len(job.requests) for job in peer.desk.jobs] == [3, 3]
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer, batch, ours_first: bool) -> None:
+    peer = start_peer()
+    peer.desk.submit_faults, peer.desk.list_status = {1: "lost"}, 500
     batch(peer, backend="anthropic", sets={"attempts": 1}, code=4)
-    peer.desk.foreign = True
-    run = batch(peer, backend="anthropic", sets={"attempts": 1}, code=0)
-    assert run.rows == (), "neither of them holds our ids"
-    peer.desk.foreign = False
+    peer.desk.list_status = None
+    ours = peer.desk.jobs[0]
+    others = [(f"other-{number}", body) for number, (_, body) in enumerate(ours.requests)]
+    created = ours.created - (60 if ours_first else 0)
+    ours.created -= 0 if ours_first else 60
+    peer.desk.jobs.append(Job("batch_other", "messages", others, {}, created))
     run = batch(peer, backend="anthropic")
     assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+    assert len(peer.desk.jobs) == 2, "ours and the other one"
+
+
+def test_results_with_other_ids_are_no_replies(start_peer, batch) -> None:
+    peer = start_peer()
+    peer.desk.foreign = True
+    run = batch(peer, code=3)
+    assert [row.error_kind for row in run.rows] == ["no_reply"] * CELLS
+    peer.desk.foreign = False
+    run = batch(peer)
+    assert {row.outcome for row in run.rows if row.attempt == 2} == {"answered"}
+
+
+def test_a_pending_batch_is_not_passed_over(start_peer, ask, batch, tmp_path: Path) -> None:
+    peer = start_peer()
+    answers = ("--cache", tmp_path / "answers")
+    ask(peer, "-n", "3", *PRICE, *answers, "--out", tmp_path / "first")
+    peer.desk.looks = 10_000
+    batch(peer, *PRICE, "--max-minutes", "0.02", code=5)
+    peer.desk.looks = 0
+    refused = ask(peer, "-n", "3", *PRICE, code=2)
+    assert refused.rows == (), "nothing is asked again"
+    run = batch(peer, *PRICE, *answers)
+    assert [row.answer_cached for row in run.rows] == [True] * CELLS
+    spent, canaries = run.manifest["spent"]["cost_usd"], CANARIES * (256 * 2 + 3 * 8) / 1e6
+    handed_in = sum(row.engine_prompt_tokens * 2 + row.output_tokens * 8 for row in run.rows) / 1e6 / 2
+    assert spent == pytest.approx(handed_in + run.manifest["spent"]["beside_usd"] - handed_in)
+    assert spent > handed_in + canaries * 0.9, "the batch was paid for, though its answers were there"
+    assert len(peer.desk.jobs) == 1
+
+
+def test_trials_auto_collect_what_a_later_round_handed_in(start_peer, batch) -> None:
+    peer = start_peer()
+    peer.desk.line_faults, peer.desk.looks_of = {1: 500}, {2: 10_000}
+    batch(peer, "-n", "auto:12", "--max-minutes", "0.05", code=5)
+    assert [len(job.requests) for job in peer.desk.jobs] == [12, 13]
+    peer.desk.looks_of = {}
+    batch(peer, "-n", "auto:12")
+    asked = Counter(str(body) for job in peer.desk.jobs for _, body in job.requests)
+    assert sorted(asked.values())[-2:] == [1, 2], "only the one that failed was asked again"
+
+
+def test_a_group_in_parts_stays_reserved(start_peer, batch) -> None:
+    peer = start_peer()
+    run = batch(peer, *PRICE, "-d", "12", "-n", "3", "--max-cost", "0.0145", sets={"batch_tokens": 3000}, code=5)
+    assert run.manifest["spent"]["cost_usd"] <= 0.0145
+    assert len(run.rows) == 12
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_kill_while_collecting_counts_nothing_twice(start_peer, batch, backend: str) -> None:
+    peer = start_peer()
+    peer.desk.line_faults = {1: "empty"}
+    first = batch(peer, *PRICE, backend=backend, code=3)
+    journal = first.path / "batches.jsonl"
+    kept = [line for line in journal.read_text().splitlines() if '"over"' not in line]
+    journal.write_text("\n".join(kept) + "\n")
+    peer.desk.line_faults = {}
+    again = batch(peer, *PRICE, backend=backend, code=3)
+    assert (again.rows, again.manifest["spent"]) == (first.rows, first.manifest["spent"])
+    assert len(peer.desk.jobs) == 1
+    last = batch(peer, *PRICE, backend=backend)
+    assert Counter(row.attempt for row in last.rows) == {1: CELLS - 1, 2: 1}
+    assert [len(job.requests) for job in peer.desk.jobs] == [CELLS, 1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_batch_that_is_gone_is_told_and_can_be_given_up(start_peer, niah, batch, backend: str) -> None:
+    peer = start_peer()
+    peer.desk.looks = 10_000
+    run = batch(peer, "--max-minutes", "0.02", backend=backend, code=5)
+    peer.desk.forgets = True
+    batch(peer, backend=backend, code=4)
+    peer.desk.forgets, peer.desk.looks = False, 0
+    (run.path / "batches.jsonl").unlink()
+    run = batch(peer, backend=backend)
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+
+
+def test_nothing_is_handed_in_while_the_canary_fails(start_peer, batch) -> None:
+    peer = start_peer(schedule=dict.fromkeys(range(1, 5), "500"))
+    batch(peer, sets={"attempts": 1, "concurrency": 1}, code=3)
+    assert not peer.desk.jobs
+    run = batch(peer)
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+
+
+def test_the_clock_hands_in_what_is_built(start_peer, batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = start_peer()
+    peer.desk.looks = 10_000
+    built = batches._Asking._built
+
+    async def slowly(self: Any, owed: Any) -> Any:
+        await asyncio.sleep(0.5)
+        return await built(self, owed)
+
+    monkeypatch.setattr(batches._Asking, "_built", slowly)
+    batch(peer, "-n", "40", "--max-minutes", "0.03", code=5)
+    assert len(peer.desk.jobs) == 1
+    assert 2 <= len(peer.desk.jobs[0].requests) < 80
+
+
+def test_a_damaged_journal_stops_the_run(start_peer, niah, batch) -> None:
+    peer = start_peer()
+    peer.desk.looks = 10_000
+    run = batch(peer, "--max-minutes", "0.02", code=5)
+    journal = run.path / "batches.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole.replace(b'"sending"', b'"sen\xffding"', 1))
+    batch(peer, code=6)
+    peer.desk.looks = 0
+    journal.write_bytes(whole + b'\n{"event":"over","lab')
+    run = batch(peer)
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+    assert len(peer.desk.jobs) == 1
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -300,7 +460,7 @@ def test_the_plan_counts_with_the_batch_price(niah, start_peer) -> None:
 def test_the_journal_survives_what_a_kill_leaves(tmp_path: Path) -> None:
     with RunFolder.find_or_create(tmp_path, "run", "abc", "2026-01-01", fresh=False) as folder:
         journal = BatchJournal(folder)
-        sent = Sent("c1", 0.5, 500, 12, "ff", "tests", (1, 2))
+        sent = Sent("c1", 1, 0.5, 500, 12, "ff", "tests", (1, 2))
         first, second = Batch("aa", "auto", 1.0, (sent,)), Batch("bb", "auto", 2.0, (sent, sent))
         journal.announce(first)
         with (folder.path / "batches.jsonl").open("ab") as file:

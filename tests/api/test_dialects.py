@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from niah.backends._anthropic_dialect import message_said
+from niah.backends._anthropic_dialect import AnthropicDialect, message_said
+from niah.backends._api_dialect import Call
 from niah.backends._api_faults import ApiFault
 from niah.backends._gemini_dialect import content_said
+from niah.backends._openai_dialect import OpenAIDialect
 from niah.backends._openai_replies import chat_said, response_said
+from niah.backends._openai_server import Served
+from niah.registry import load
 from niah.store.schema import Row
 from tests.api.peer import Peer, read, text_of
 
@@ -206,3 +211,19 @@ def test_log_probabilities_of_the_answer() -> None:
     assert chat_said({"choices": [choice]}, "").answer_logprob == pytest.approx(-0.75)
     choice["logprobs"] = {"content": [{"logprob": -0.5}, {"logprob": None}]}
     assert chat_said({"choices": [choice]}, "").answer_logprob is None
+
+
+@pytest.mark.parametrize("backend", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [({}, False), ({"temperature": 0.5}, True), ({"base_url": "http://127.0.0.1:9/v1"}, True)],
+)
+def test_a_temperature_goes_to_the_provider_only_when_set(backend: str, options: dict[str, Any], sent: bool) -> None:
+    made = load("backends", backend).options(**options)
+    if backend == "openai":
+        dialect: Any = OpenAIDialect(made, Served("m", "", None, ""), "http://127.0.0.1:9/v1", None)
+    else:
+        dialect = AnthropicDialect(made, "m", "http://127.0.0.1:9", None)
+    body, extra = dialect.body(Call("a", "b", "", 5))
+    asyncio.run(dialect.close())
+    assert ("temperature" in {**body, **extra}) == sent

@@ -123,3 +123,11 @@ def test_schemas_are_json(niah) -> None:
 
     assert "grid" in json.loads(niah("schema", "config").out)["properties"]
     assert "kv_memory" in json.loads(niah("schema", "row").out)["properties"]
+
+
+def test_the_command_that_goes_on_does_not_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    from niah.cli.options import command_line
+
+    monkeypatch.setattr(sys, "argv", ["niah", "run", "--fresh", "-l", "1k"])
+    assert command_line() == "niah run --fresh -l 1k"
+    assert command_line(resuming=True) == "niah run -l 1k"

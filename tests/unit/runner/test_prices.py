@@ -132,3 +132,10 @@ def test_reasoning_is_estimated_with_all_that_it_may_take() -> None:
     found = estimate(plan)
     assert found.output_tokens == plain.output_tokens + 1000 * plain.prompts
     assert found.prompt_tokens == plain.prompt_tokens
+
+
+@pytest.mark.parametrize(("provider", "name"), [("openai", "gpt-4o"), ("anthropic", "claude-3-haiku-20240307")])
+def test_a_batch_costs_half_where_the_list_has_no_price_for_it(provider: str, name: str) -> None:
+    prices = ListedPrices(provider, name)
+    tokens = Billed(100_000, output=1000)
+    assert prices.cost_usd(tokens, batch=True) == pytest.approx(prices.cost_usd(tokens) / 2)
