@@ -90,13 +90,13 @@ class _Open:
     """A batch that is waited for.
 
     Attributes:
-        candidates: further ids that it may have, where the one it has was found by looking and turns out wrong.
         is_sure: its id is the one that its submission was answered with, or it bears our mark.
+        tried: ids that were found for it and turned out to be those of others.
     """
 
     batch: Batch
-    candidates: list[str] = field(default_factory=list)
     is_sure: bool = True
+    tried: frozenset[str] = frozenset()
 
 
 class _Asking:
@@ -149,10 +149,10 @@ class _Asking:
                 continue
             self._note(f"batch {batch.batch_id}: {len(batch.requests):,} requests of an earlier run are waited for")
 
-    async def _look_for(self, batch: Batch) -> bool:
+    async def _look_for(self, batch: Batch, tried: frozenset[str] = frozenset()) -> bool:
         """Whether a batch of which nobody knows whether it arrived is found; a service may show it late."""
         while True:
-            known = self._journal.known_ids() | {str(other.batch.batch_id) for other in self._open}
+            known = self._journal.known_ids() | {str(other.batch.batch_id) for other in self._open} | tried
             found = await self._batches.find(batch.label, len(batch.requests), batch.handed_in)
             candidates = [name for name in found if name not in known]
             if candidates:
@@ -161,11 +161,12 @@ class _Asking:
                 self._lose(batch)
                 return False
             if await self._wait():
-                raise BackendUnavailable("it is not known yet whether a batch arrived; the same command looks again.")
+                self._note("it is not known yet whether a batch arrived; the same command looks again", warning=True)
+                return False
         if self._batches.is_marked:
             self._journal.arrived(batch, candidates[0])
         batch.batch_id = candidates[0]
-        self._open.append(_Open(batch, candidates[1:], self._batches.is_marked))
+        self._open.append(_Open(batch, self._batches.is_marked, tried))
         return True
 
     def _lose(self, batch: Batch) -> None:
@@ -320,10 +321,8 @@ class _Asking:
                 results.setdefault(known.cell, reply_to)
         if not results and not one.is_sure:
             self._note(f"batch {batch.batch_id} is not the one that was looked for", warning=True)
-            batch.batch_id = one.candidates.pop(0) if one.candidates else None
-            if batch.batch_id is None:
-                self._open.remove(one)
-                self._lose(batch)
+            self._open.remove(one)
+            await self._look_for(batch, one.tried | {str(batch.batch_id)})
             return
         self._open.remove(one)
         missing = Failure("no_reply", f"the results of batch {batch.batch_id} have no line for it", retryable=True)

@@ -208,6 +208,16 @@ def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer, batch, ours_
     assert len(peer.desk.jobs) == 2, "ours and the other one"
 
 
+def test_ours_may_show_after_another_was_taken_for_it(start_peer, batch) -> None:
+    peer = start_peer()
+    peer.desk.submit_faults, peer.desk.hidden_s = {1: "lost"}, 0.5
+    others = [(f"other-{number}", {"messages": [{"content": "."}]}) for number in range(CELLS)]
+    peer.desk.jobs.append(Job("batch_other", "messages", others, {}, time.time() - 60))
+    run = batch(peer, backend="anthropic", sets={"batch_settle_s": 20})
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+    assert len(peer.desk.jobs) == 2
+
+
 def test_results_with_other_ids_are_no_replies(start_peer, batch) -> None:
     peer = start_peer()
     peer.desk.foreign = True
