@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from niah.errors import MissingDependency
 from niah.store.folder import ROWS, RunFolder, open_run, write_atomic
@@ -20,17 +20,7 @@ if TYPE_CHECKING:
 
 PARQUET = "rows.parquet"
 _NESTED = {"kv_memory": KVUsage, "timing": Timing}
-_INTEGERS = {
-    "prompt_tokens",
-    "answer_budget",
-    "engine_prompt_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "count_difference",
-    "requests",
-}
+_NULLABLE = {int: "Int64", float: "Float64", bool: "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +132,7 @@ class RunRecord:
             import pandas as pd
         except ImportError as err:
             raise MissingDependency("pandas", "report", "A data frame of rows") from err
-        columns = _columns()
+        columns = {name: nullable for name, (_, nullable) in _columns().items()}
         flat = [flat_row(row) for row in self.rows]
         # nullable types from the start: by way of floats a large count with gaps would lose its last digits
         series = {name: pd.Series([line[name] for line in flat], dtype=kind) for name, kind in columns.items()}
@@ -153,14 +143,27 @@ def parquet_bytes(record: RunRecord) -> bytes:
     """The rows as a parquet file.
 
     Raises:
-        MissingDependency: pandas or pyarrow is not installed.
+        MissingDependency: pyarrow is not installed.
     """
     try:
         import pyarrow as pa
+        import pyarrow.json as pj
         import pyarrow.parquet as pq
     except ImportError as err:
         raise MissingDependency("pyarrow", "report", "Writing parquet") from err
-    table = pa.Table.from_pandas(record.frame(), preserve_index=False)
+    # by way of JSON: a data frame, and even an array made of a list, imports pandas, which takes longer than the rest
+    kinds = _columns()
+    schema = pa.schema([(name, _arrow_type(pa, kind)) for name, (kind, _) in kinds.items()])
+    lines = [json.dumps({name: _finite(value) for name, value in flat_row(row).items()}) for row in record.rows]
+    if lines:
+        text = io.BytesIO("\n".join(lines).encode())
+        options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+        # one block for all: a line must not be longer than a block
+        block = pj.ReadOptions(use_threads=False, block_size=len(text.getbuffer()) + 1)
+        table = pj.read_json(text, read_options=block, parse_options=options)
+    else:
+        table = schema.empty_table()
+    table = table.replace_schema_metadata({"pandas": json.dumps(_for_pandas(kinds))})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()
@@ -170,7 +173,7 @@ def write_parquet(record: RunRecord) -> Path:
     """Write ``rows.parquet`` beside the rows, in one step; returns its path.
 
     Raises:
-        MissingDependency: pandas or pyarrow is not installed.
+        MissingDependency: pyarrow is not installed.
         StoreError: the file cannot be written.
     """
     target = RunFolder(record.path).file(PARQUET)
@@ -196,21 +199,46 @@ def _finite_float(text: str) -> float:
     return value
 
 
-def _columns() -> dict[str, str | None]:
-    """Column names with the nullable pandas type that they need, or None where inference is right."""
-    columns: dict[str, str | None] = {}
-    for row_field in fields(Row):
-        nested = _NESTED.get(row_field.name)
-        if nested is None:
-            kind = "Int64" if row_field.name in _INTEGERS else "boolean" if row_field.name == "correct" else None
-            numbers = {"score", "logprob", "answer_logprob", "depth_real", "cost_usd"}
-            columns[row_field.name] = "Float64" if row_field.name in numbers else kind
+def _columns() -> dict[str, tuple[Any, str | None]]:
+    """Columns by name: the type of their values, and the nullable type that pandas needs where some may be missing."""
+    columns: dict[str, tuple[Any, str | None]] = {}
+    for name, hint in get_type_hints(Row).items():
+        if name not in _NESTED:
+            columns[name] = _kind(hint)
             continue
-        hints = get_type_hints(nested)
-        for inner in fields(nested):
-            kind = "Int64" if hints[inner.name] == (int | None) else None
-            columns[f"{row_field.name}_{inner.name}"] = kind
+        for inner, inner_hint in get_type_hints(_NESTED[name]).items():
+            columns[f"{name}_{inner}"] = _kind(inner_hint)
     return columns
+
+
+def _kind(hint: Any) -> tuple[Any, str | None]:
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)] if type(None) in get_args(hint) else [hint]
+    kind = str if get_origin(kinds[0]) is Literal else kinds[0]
+    is_nullable = kinds != [hint]
+    return kind, _NULLABLE.get(kind) if is_nullable else None
+
+
+def _arrow_type(pa: Any, kind: Any) -> Any:
+    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    return plain[kind] if kind in plain else pa.list_(pa.string())
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _for_pandas(columns: Mapping[str, tuple[Any, str | None]]) -> dict[str, Any]:
+    """What pandas reads beside the columns, so that whole numbers with gaps do not come back as floats.
+
+    Source: https://pandas.pydata.org/docs/development/developer.html, "Storing pandas DataFrame objects in Parquet".
+    """
+    words = {"Int64": "int64", "Float64": "float64", "boolean": "bool"}
+    found = [
+        {"name": name, "field_name": name, "pandas_type": words[kind], "numpy_type": kind, "metadata": None}
+        for name, (_, kind) in columns.items()
+        if kind is not None
+    ]
+    return {"index_columns": [], "column_indexes": [], "columns": found}
 
 
 def flat_columns() -> list[str]:

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,37 @@ def test_parquet_reads_back(tmp_path, row):
     assert back["answer"][0] == "x ?"
     assert back["logprob"][1] == -0.5
     assert back["kv_memory_tokens"].isna().all()
+
+
+def test_parquet_gives_the_frame_back(tmp_path, row):
+    import pandas as pd
+
+    big = KVUsage(tokens=5, logical_bytes=2**62 + 1, source="reported")
+    rows = [
+        row("a", kv_memory=big),
+        row("b", **NO_ANSWER),
+        row("c", cost_usd=0.25, logprob=-1e-300, answer="x" * 10**6),
+    ]
+    loaded = record(tmp_path, rows)
+    back, frame = pd.read_parquet(write_parquet(loaded)), loaded.frame()
+    assert back["kv_memory_logical_bytes"][0] == 2**62 + 1
+    assert list(back.columns) == list(frame.columns)
+    kinds, expected = ({name: str(kind) for name, kind in each.dtypes.items()} for each in (back, frame))
+    assert {name for name in kinds if kinds[name] != expected[name]} <= {"error", "expected"}, "all None, or lists"
+    for name in ("logprob", "cost_usd", "answer", "correct", "length", "depth", "answer_prefix"):
+        assert back[name].equals(frame[name])
+    (tmp_path / "empty").mkdir()
+    empty = write_parquet(record(tmp_path / "empty", []))
+    assert list(pd.read_parquet(empty).columns) == list(frame.columns)
+
+
+def test_parquet_needs_no_pandas(tmp_path, row):
+    loaded = record(tmp_path, [row("a")])
+    code = (
+        "import sys, pathlib\n"
+        "from niah.store.read import RunRecord, write_parquet\n"
+        f"write_parquet(RunRecord.load(pathlib.Path({str(loaded.path)!r})))\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / "rows.parquet").is_file()
