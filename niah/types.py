@@ -131,7 +131,12 @@ class KVUsage:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. A context's prefill is shared by its questions: each row carries its share."""
+    """Seconds; 0 where it is not known.
+
+    Attributes:
+        prefill_s, total_s: of a context whose questions are answered together each row carries its share.
+        first_token_s: from when the context was begun to this answer's first token, the whole prefill included.
+    """
 
     prefill_s: float = 0.0
     first_token_s: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ def answer_alone(model: Sequential, held: Any, question: Question, context_token
     """
     at = context_tokens + len(question.tail)
     logits = _finite(model.prefill(held, question.tail, context_tokens))[-1]
+    question.first_at = time.perf_counter()
     steps = 1 + _score(model, held, question, at, logits)
     question.steps = 1
     while not question.push(int(logits.argmax()), ends):

@@ -174,9 +174,10 @@ class HFSession:
         self._stored = self._running.effective(context.cache)
         allocated = self._running.allocated_bytes(context.cache)
         share = 1 / len(group)
-        timing = Timing(prefill_s * share, prefill_s + asked_s, (prefill_s + asked_s) * share)
+        whole_s = prefill_s + asked_s
+        timings = [Timing(prefill_s * share, prefill_s + q.first_at - started, whole_s * share) for q in questions]
         return [
-            self._reply(prompt, question, context, allocated, timing, cached=reused if i == 0 else tokens)
+            self._reply(prompt, question, context, allocated, timings[i], cached=reused if i == 0 else tokens)
             for i, (prompt, question) in enumerate(zip(group, questions, strict=True))
         ]
 

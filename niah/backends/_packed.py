@@ -7,6 +7,7 @@ does not depend on the draft: a token that is not the most likely one is masked 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -32,6 +33,7 @@ class Question:
     Attributes:
         output: tokens generated so far, without the end-of-sequence token.
         steps: forward passes that this question took part in.
+        first_at: when its first token was there, by ``time.perf_counter``.
     """
 
     tail: list[int]
@@ -42,6 +44,7 @@ class Question:
     logprob: float = 0.0
     stop: str = ""
     steps: int = 0
+    first_at: float = 0.0
 
     @property
     def generated(self) -> int:
@@ -176,8 +179,10 @@ def _first_pass(forward: Forward, questions: Sequence[Question], slots: Slots, e
         keep += range(start + len(question.tail) - 1, start + len(text))
         question.steps = 1
     logits = _masked(forward, slots, 0, ids, list(slots.positions), keep)
+    first_at = time.perf_counter()
     waiting, row = [], 0
     for i, question in enumerate(questions):
+        question.first_at = first_at
         rows = logits[row : row + len(question.gold) + 1]
         row += len(question.gold) + 1
         if not _take_draft(question, rows, draft_slots[i], slots, ends):

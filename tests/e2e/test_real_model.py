@@ -34,6 +34,13 @@ def test_every_row_is_answered_and_adds_up(smollm2_run: package.Run) -> None:
         assert row.logprob < 0
 
 
+def test_a_first_token_comes_after_the_whole_prefill_and_before_the_last(smollm2_run: package.Run) -> None:
+    """Prefill and total are shares of a context's five questions; the first token is not."""
+    for row in smollm2_run.rows:
+        timing = row.timing
+        assert 5 * timing.prefill_s < timing.first_token_s < 5 * timing.total_s
+
+
 def test_int8_is_exactly_136_of_256_bytes(smollm2_run: package.Run) -> None:
     per_token = {row.kv: row.kv_memory.logical_bytes / row.kv_memory.tokens for row in smollm2_run.rows}
     assert per_token["int8"] * 256 == per_token["bf16"] * 136
