@@ -24,7 +24,7 @@ install: $(VENV)/.dev
 test: $(VENV)/.dev
 	@scripts/vllm_env.sh && $(MAKE) --no-print-directory test-vllm || { \
 	  code=$$?; [ $$code -eq 3 ] && [ -z "$(CI)" ] && echo "tests/vllm are left out" || exit $$code; }
-	$(BIN)/python -m pytest --ignore=tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --ignore=tests/vllm -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-vllm:
 	.venv-vllm/bin/python -m pytest tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
