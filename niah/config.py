@@ -378,7 +378,8 @@ def _sentence(model: type[BaseModel], err: ValidationError, where: str) -> str:
     if first["type"] == "missing":
         return f"{path} is missing."
     value = first.get("input")
-    return f"{path} cannot be {value!r}: {first['msg'][0].lower()}{first['msg'][1:]}."
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"{path} cannot be {value!r}: {reason[0].lower()}{reason[1:]}."
 
 
 def _fields_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:

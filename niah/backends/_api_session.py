@@ -263,15 +263,18 @@ async def opened(
         batches: the service's batches, where it has any; the options must then be ``BatchOptions``.
 
     Raises:
-        ConfigError: one cell has more tokens than a minute allows.
+        ConfigError: one cell has more tokens than a limit allows.
     """
-    limit = options.tokens_per_minute
+    limits = {"tokens_per_minute": options.tokens_per_minute}
+    if isinstance(options, BatchOptions):
+        limits["batch_tokens"] = options.batch_tokens
     try:
-        if limit is not None and request.max_length + options.reasoning_tokens > limit:
-            raise ConfigError(
-                f"a cell of {request.max_length:,} tokens never fits into backend.tokens_per_minute={limit:,}: raise "
-                "the limit or ask for shorter lengths."
-            )
+        for name, limit in limits.items():
+            if limit is not None and request.max_length + options.reasoning_tokens > limit:
+                raise ConfigError(
+                    f"a cell of {request.max_length:,} tokens never fits into backend.{name}={limit:,}: raise it or "
+                    "ask for shorter lengths."
+                )
         if batches is not None and isinstance(options, BatchOptions):
             session: ApiSession = BatchingSession(options, info, request, dialect, batches)
         else:

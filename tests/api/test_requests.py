@@ -215,13 +215,14 @@ def test_a_parrot_scores_nothing(start_peer, ask) -> None:
         assert [row.correct for row in run.rows] == [False] * 6
 
 
-def test_a_cell_larger_than_a_minute_is_refused(start_peer, niah) -> None:
+@pytest.mark.parametrize("limit", ["tokens_per_minute", "batch_tokens"])
+def test_a_cell_larger_than_a_limit_is_refused(start_peer, niah, limit: str) -> None:
     peer = start_peer()
-    sets = (f"backend.base_url={peer.url}", "backend.tokenizer=words", "backend.tokens_per_minute=400")
+    sets = (f"backend.base_url={peer.url}", "backend.tokenizer=words", f"backend.{limit}=400")
     pairs = [part for pair in sets for part in ("--set", pair)]
     said = niah("run", "--backend", "openai", "-m", "peer", "-l", "512", "-d", "2", "-n", "1", *pairs)
     assert said.code == 2
-    assert "never fits into backend.tokens_per_minute=400" in said.err
+    assert f"never fits into backend.{limit}=400" in said.err
 
 
 def test_a_reply_that_is_no_answer_is_paid_for_all_the_same(start_peer, ask) -> None:
