@@ -16,6 +16,7 @@ from urllib.parse import quote
 import httpx2
 
 from niah.backends._anthropic_dialect import AnthropicDialect
+from niah.backends._api_batch import newer_than
 from niah.backends._api_dialect import Call, Said, part, whole
 from niah.backends._api_faults import ApiFault, document, fault_of_status
 from niah.backends._api_sdk import sdk_faults
@@ -35,8 +36,6 @@ _STATUSES = {
     "overloaded_error": 529,
 }
 _COUNTS = ("succeeded", "errored", "canceled", "expired")
-# clocks of two machines may differ by this
-_SKEW_S = 3600
 
 
 class AnthropicBatches:
@@ -71,20 +70,16 @@ class AnthropicBatches:
 
         A batch says nothing of what is in it until it is over: whether one is ours, its results tell.
         """
-        after: dict[str, str] = {}
-        found: dict[str, float] = {}
-        while True:
+
+        async def page_after(batch_id: str | None) -> dict[str, Any]:
+            after = {} if batch_id is None else {"after_id": batch_id}
             with self._faults():
                 raw = await self._dialect.client.messages.batches.with_raw_response.list(limit=100, **after)
-                page = document(await raw.read(), "message batches")
-            listed = page.get("data")
-            batches = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
-            for batch in batches:
-                if sum(_counts(batch)) == requests and _created(batch) >= since - _SKEW_S:
-                    found[_id_of(batch)] = abs(_created(batch) - since)
-            if not page.get("has_more") or not batches or _created(batches[-1]) < since - _SKEW_S:
-                return sorted(found, key=lambda name: found[name])
-            after = {"after_id": _id_of(batches[-1])}
+                return document(await raw.read(), "message batches")
+
+        batches = await newer_than(since, page_after, _created)
+        alike = [batch for batch in batches if sum(_counts(batch)) == requests]
+        return [_id_of(batch) for batch in sorted(alike, key=lambda batch: abs(_created(batch) - since))]
 
     async def state(self, batch_id: str) -> BatchState:
         """How far it is; single requests are only counted when all are through."""

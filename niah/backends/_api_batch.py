@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from niah.backends._api_session import ApiSession
 
 T = TypeVar("T")
+# clocks of two machines may differ by this
+_SKEW_S = 3600
 # faults of a submission after which the batch is surely not there; after a lost connection, say, it may be
 _NOT_ARRIVED = ("rate_limited", "bad_request", "context_too_long", "refused")
 
@@ -116,6 +118,29 @@ class ApiBatches:
                 f"{what} cannot be looked at: {err} Where it is gone for good (deleted, or made with another account's "
                 "key), remove batches.jsonl from the run folder, and its cells are asked again."
             ) from err
+
+
+async def newer_than(
+    since: float,
+    page_after: Callable[[str | None], Awaitable[Mapping[str, Any]]],
+    created: Callable[[Mapping[str, Any]], float],
+) -> list[Mapping[str, Any]]:
+    """Batches of a service's list, which has the newest first, as far back as ``since`` (Unix seconds) may be there.
+
+    Args:
+        page_after: a page of the list: its first, or the one behind the batch of that id.
+        created: Unix seconds of a batch; 0 where it does not tell.
+    """
+    found: list[Mapping[str, Any]] = []
+    after: str | None = None
+    while True:
+        page = await page_after(after)
+        listed = page.get("data")
+        batches = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+        found += [batch for batch in batches if created(batch) >= since - _SKEW_S]
+        if not page.get("has_more") or not batches or created(batches[-1]) < since - _SKEW_S:
+            return found
+        after = str(batches[-1].get("id"))
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

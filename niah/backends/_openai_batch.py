@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from niah.backends._api_batch import newer_than
 from niah.backends._api_dialect import Call, Said, part, whole
 from niah.backends._api_faults import ApiFault, document, fault_of_status
 from niah.backends._api_sdk import sdk_faults
@@ -21,8 +22,6 @@ from niah.backends.base import BatchState
 _MARK = "niah"
 _OVER = ("completed", "failed", "expired", "cancelled")
 _WINDOW = "24h"
-# clocks of two machines may differ by this
-_SKEW_S = 3600
 
 
 class OpenAIBatches:
@@ -61,19 +60,15 @@ class OpenAIBatches:
 
     async def find(self, label: str, requests: int, since: float) -> list[str]:  # noqa: ARG002  the mark is enough
         """Those with our mark, among all that are not older."""
-        after: dict[str, str] = {}
-        found: list[str] = []
-        while True:
+
+        async def page_after(batch_id: str | None) -> dict[str, Any]:
+            after = {} if batch_id is None else {"after": batch_id}
             with self._faults():
                 raw = await self._dialect.client.batches.with_raw_response.list(limit=100, **after)
-                page = document(raw.content, "batches")
-            listed = page.get("data")
-            batches = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
-            found += [_id_of(batch, "batches") for batch in batches if part(batch, "metadata", _MARK) == label]
-            oldest = whole(batches[-1].get("created_at")) if batches else None
-            if not page.get("has_more") or oldest is None or oldest < since - _SKEW_S:
-                return found
-            after = {"after": _id_of(batches[-1], "batches")}
+                return document(raw.content, "batches")
+
+        batches = await newer_than(since, page_after, lambda batch: whole(batch.get("created_at")) or 0)
+        return [_id_of(batch, "batches") for batch in batches if part(batch, "metadata", _MARK) == label]
 
     async def state(self, batch_id: str) -> BatchState:
         """How far it is. One that was refused as a whole has errors and no results."""

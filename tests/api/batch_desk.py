@@ -48,6 +48,7 @@ class Desk:
         looks_of: of single jobs, by number.
         list_status: what the list of jobs is answered with instead.
         hidden_s: seconds after which a job shows in the list.
+        page_size: jobs on a page of the list.
         forgets: no job is known by its name any more.
     """
 
@@ -60,6 +61,7 @@ class Desk:
     looks_of: Mapping[int, int] = field(default_factory=dict)
     list_status: int | None = None
     hidden_s: float = 0.0
+    page_size: int = 100
     forgets: bool = False
     is_there: bool = True
     files: dict[str, bytes] = field(default_factory=dict)
@@ -119,8 +121,11 @@ class Desk:
         if self.list_status is not None:
             return JSONResponse({"error": {"message": "not now"}}, self.list_status)
         shown = [job for job in reversed(self.jobs) if time.time() - job.created >= self.hidden_s]
-        cards = [self._card(job) for job in shown]
-        return JSONResponse({"object": "list", "data": cards, "has_more": False})
+        after = request.query_params.get("after") or request.query_params.get("after_id")
+        names = [job.name for job in shown]
+        begin = names.index(after) + 1 if after else 0
+        cards = [self._card(job) for job in shown[begin : begin + self.page_size]]
+        return JSONResponse({"object": "list", "data": cards, "has_more": begin + self.page_size < len(shown)})
 
     async def _retrieve(self, request: Request) -> Response:
         job = self._job(request)

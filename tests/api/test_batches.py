@@ -14,10 +14,7 @@ from typing import Any
 
 import pytest
 
-from niah.errors import StoreError
 from niah.runner import batches
-from niah.store.batches import Batch, BatchJournal, Sent
-from niah.store.folder import RunFolder
 from tests.api import child
 from tests.api.batch_desk import Job
 from tests.api.peer import Peer
@@ -206,6 +203,18 @@ def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer, batch, ours_
     run = batch(peer, backend="anthropic")
     assert [row.outcome for row in run.rows] == ["answered"] * CELLS
     assert len(peer.desk.jobs) == 2, "ours and the other one"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_ours_may_stand_on_a_later_page(start_peer, batch, backend: str) -> None:
+    peer = start_peer()
+    peer.desk.submit_faults, peer.desk.list_status, peer.desk.page_size = {1: "lost"}, 500, 2
+    batch(peer, backend=backend, sets={"attempts": 1}, code=4)
+    peer.desk.list_status, shape = None, peer.desk.jobs[0].shape
+    peer.desk.jobs += [Job(f"batch_other_{n}", shape, [("other-0", {})], {}, time.time()) for n in range(5)]
+    run = batch(peer, backend=backend)
+    assert [row.outcome for row in run.rows] == ["answered"] * CELLS
+    assert len(peer.desk.jobs) == 6
 
 
 def test_ours_may_show_after_another_was_taken_for_it(start_peer, batch) -> None:
@@ -465,26 +474,3 @@ def test_the_plan_counts_with_the_batch_price(niah, start_peer) -> None:
     assert batch["cached_tokens"] == 0 < single["cached_tokens"]
     canaries = CANARIES * (256 * 2 + 24 * 8) / 1e6
     assert batch["cost_usd"] - canaries == pytest.approx((batch["uncached_usd"] - canaries) / 2)
-
-
-def test_the_journal_survives_what_a_kill_leaves(tmp_path: Path) -> None:
-    with RunFolder.find_or_create(tmp_path, "run", "abc", "2026-01-01", fresh=False) as folder:
-        journal = BatchJournal(folder)
-        sent = Sent("c1", 1, 0.5, 500, 12, "ff", "tests", (1, 2))
-        first, second = Batch("aa", "auto", 1.0, (sent,)), Batch("bb", "auto", 2.0, (sent, sent))
-        journal.announce(first)
-        with (folder.path / "batches.jsonl").open("ab") as file:
-            file.write(b'{"event":"arrived","label":"aa","i')
-        journal.announce(second)
-        journal.arrived(second, "batch_7")
-        assert journal.pending("auto") == [first, second]
-        assert journal.pending("auto")[0].batch_id is None
-        assert journal.pending("other") == []
-        assert second.request_of("bb-1") == sent
-        assert [second.request_of(name) for name in ("bb-2", "aa-0", "bb-", "bb-x", "bb--1", "bb-²", "")] == [None] * 7
-        journal.over(first, "lost")
-        assert [batch.batch_id for batch in journal.pending("auto")] == ["batch_7"]
-        (folder.path / "batches.jsonl").unlink()
-        (folder.path / "batches.jsonl").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(StoreError, match="leads out of the run folder"):
-            journal.over(second, "lost")
