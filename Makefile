@@ -8,9 +8,6 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # extra arguments for pytest: make test ARGS="-k builder"
 ARGS   ?=
 
-# one core stays free: two busy thread pools on the same cores slow each other down tenfold
-export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
-
 # test processes: on two cores the one-threaded pools of two of them fit; on more, the pool of one fills the machine
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(2 if os.cpu_count() == 2 else 0)")
 
@@ -20,6 +17,9 @@ demo: $(VENV)/.run
 	$(BIN)/niah run
 
 install: $(VENV)/.dev
+
+# tests alone: several processes share the machine, and busy thread pools on the same cores slow each other down tenfold
+test test-vllm: export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 
 test: $(VENV)/.dev
 	@scripts/vllm_env.sh && $(MAKE) --no-print-directory test-vllm || { \

@@ -11,6 +11,8 @@ from tests.loopback import close_other_sockets
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# test processes share the machine; a run that nobody tells takes all of its cores
+os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
 for _name in [n for n in os.environ if n.startswith("NIAH_") and n != "NIAH_CACHE"]:
     del os.environ[_name]
 

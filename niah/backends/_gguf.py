@@ -94,8 +94,3 @@ def is_alias(model: str) -> bool:
 def needs_conversion(model: str) -> bool:
     """True when the next use of an embedded model converts it first (about half a minute)."""
     return is_alias(model) and not (embedded_folder(model) / "config.json").is_file()
-
-
-def spare_threads() -> int:
-    """Cores less one, at least one: two busy thread pools on the same cores spin against each other."""
-    return max(1, (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) - 1)

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from niah.backends._gguf import spare_threads
 from niah.backends._server_process import LOOPBACK, ServerProcess, pick_port
+from niah.backends._threads import thread_places
 from niah.backends._vllm_settings import as_flags, engine_settings
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable
@@ -48,7 +48,7 @@ def server_environment(options: VllmServerOptions) -> dict[str, str]:
     if len(tempfile.gettempdir()) > _LONGEST_SOCKET_FOLDER and Path(_SHORT_FOLDER).is_dir():
         environment.setdefault("VLLM_RPC_BASE_PATH", _SHORT_FOLDER)
     if "VLLM_CPU_OMP_THREADS_BIND" not in environment and hasattr(os, "sched_getaffinity"):
-        cores = sorted(os.sched_getaffinity(0))[: options.threads or spare_threads()]
+        cores = thread_places(options.threads)
         environment["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     return environment
 

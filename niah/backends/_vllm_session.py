@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from niah.backends._gguf import spare_threads
 from niah.backends._nvml import CardReader
+from niah.backends._threads import thread_places
 from niah.backends._vllm_check import FP8
 from niah.backends._vllm_memory import Pool, memory_of, read_pool
 from niah.backends._vllm_settings import as_keywords, check_windows, engine_settings
@@ -335,7 +335,7 @@ def _environment(options: VllmOptions) -> None:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     if "VLLM_CPU_OMP_THREADS_BIND" not in os.environ and hasattr(os, "sched_getaffinity"):
-        cores = sorted(os.sched_getaffinity(0))[: options.threads or spare_threads()]
+        cores = thread_places(options.threads)
         os.environ["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
 
 

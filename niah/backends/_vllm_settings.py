@@ -59,7 +59,7 @@ class VllmEngineOptions(BackendOptions):
         max_num_seqs: requests that the engine runs at a time.
         hybrid_manager: give window layers only the blocks of their window; False gives them full-length ones.
         enforce_eager: no graph capture or compilation.
-        threads: CPU threads; None is one less than the cores.
+        threads: CPU threads; None is what ``OMP_NUM_THREADS`` says, else the cores of this process.
         logprobs: score the expected answer, from the cached prefix.
         trust_me: skip the check of what this machine can run; the canary still looks.
         context_parallel: which kind a setting's context parallelism is: of the stored tokens while decoding, or of

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from niah.backends._gguf import spare_threads
 from niah.backends._gguf_describe import describe_gguf
+from niah.backends._threads import default_threads
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.kv.base import BLOCK_ELEMENTS, BLOCK_SCALE_BYTES, KVConfig
 from niah.kv.shape import ModelShape
@@ -29,7 +29,7 @@ class LlamaCppOptions(BackendOptions):
     """Options of the llamacpp backend.
 
     Attributes:
-        threads: CPU threads; None is one less than the cores.
+        threads: CPU threads; None is what ``OMP_NUM_THREADS`` says, else the cores of this process.
         gpu_layers: layers on a GPU, where the engine is built for one; -1 is all that it can place there.
         flash_attn: the same for every KV setting of a run; a quantised value cache needs it.
         swa_full: window layers keep all tokens, so that their cache can be reused from any position; costs memory.
@@ -53,7 +53,7 @@ class LlamaCppOptions(BackendOptions):
     request_timeout_s: float = Field(default=1800.0, gt=0, json_schema_extra=QUIET)
 
     def thread_count(self) -> int:
-        return self.threads or spare_threads()
+        return self.threads or default_threads()
 
 
 def _describe(options: LlamaCppOptions, model: str) -> ModelInfo:

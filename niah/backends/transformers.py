@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from niah.backends._gguf import spare_threads
 from niah.backends._hf_formats import format_problems
 from niah.backends._hf_model import describe_model
 from niah.backends._hf_structure import structure_problems
+from niah.backends._threads import default_threads
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.kv.base import KVConfig
@@ -29,7 +29,7 @@ class TransformersOptions(BackendOptions):
         dtype: compute type; ``auto`` is bf16 where the hardware has it, else fp32 on a CPU and fp16 on a GPU.
         attn: ``auto`` is SDPA where the model allows it, else ``eager``.
         template: ``auto`` uses the model's chat template where it has one, else plain completion.
-        threads: CPU threads; None is one less than the cores.
+        threads: CPU threads; None is what ``OMP_NUM_THREADS`` says, else the cores of this process.
         prefill_chunk: prompt tokens per forward pass, unless the KV setting says otherwise.
         pack: ``False`` answers each question from a fork of the context's cache instead of all in one sequence.
         oversubscribe: allow more ranks of a ring than this machine has cores.
@@ -48,7 +48,7 @@ class TransformersOptions(BackendOptions):
     revision: str | None = None
 
     def thread_count(self) -> int:
-        return self.threads or spare_threads()
+        return self.threads or default_threads()
 
 
 def _describe(options: TransformersOptions, model: str) -> ModelInfo:
