@@ -24,7 +24,7 @@ NOT_PLUGINS = {
     "tasks": {"base", "words"},
     "haystacks": {"base", "builder", "segments", "sentences"},
     "scoring": {"base", "normalize"},
-    "kv": {"base", "combine", "ladder", "memory", "parse", "shape", "zoo"},
+    "kv": {"base", "combine", "formula", "ladder", "memory", "parse", "shape", "table", "zoo"},
 }
 _from_files: dict[tuple[str, str], Any] = {}
 _digests: dict[tuple[str, str], str] = {}

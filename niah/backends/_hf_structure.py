@@ -25,6 +25,25 @@ def structure_problems(kv: KVConfig, shape: ModelShape | None, host: Host, *, on
     return found
 
 
+def layer_problems(shape: ModelShape) -> Iterator[Problem]:
+    """Why layers of a model have no cache here: only keys and values of tokens can be stored, shared and measured."""
+    kinds = {layer.kind for layer in shape.layers}
+    hint = "Use a model whose layers all keep keys and values of tokens."
+    if "linear" in kinds:
+        reason = "some layers keep a state (linear attention, recurrence, convolution), which questions cannot share"
+        yield Problem("model", shape.name, reason, hint)
+    if "cross" in kinds:
+        yield Problem("model", shape.name, "some layers attend to an image, and have no cache layer here", hint)
+    if "none" in kinds:
+        yield Problem("model", shape.name, "some layers have no attention, and stand for none in a cache here", hint)
+    if "chunked" in kinds:
+        yield Problem("model", shape.name, "chunked-attention layers have no cache layer here yet", hint)
+    stored = [layer.kind != "shared" for layer in shape.layers]
+    # the library's own caches have that form; another needs the model's own code
+    if sorted(stored, reverse=True) != stored:
+        yield Problem("model", shape.name, "layers that share a cache are not the last ones", hint)
+
+
 def _combined(kv: KVConfig) -> Iterator[Problem]:
     ways = {
         "a window": kv.window is not None,

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from niah.backends._hf_formats import format_problems
 from niah.backends._hf_model import describe_model
-from niah.backends._hf_structure import structure_problems
+from niah.backends._hf_structure import layer_problems, structure_problems
+from niah.backends._stretch import stretched
 from niah.backends._threads import default_threads
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
@@ -33,6 +34,8 @@ class TransformersOptions(BackendOptions):
         prefill_chunk: prompt tokens per forward pass, unless the KV setting says otherwise.
         pack: ``False`` answers each question from a fork of the context's cache instead of all in one sequence.
         oversubscribe: allow more ranks of a ring than this machine has cores.
+        yarn_factor: stretch the positions by YaRN (arXiv:2309.00071) to this many times the model's context, in every
+            setting and the reference alike.
         trust_remote_code: run code that a model's repository brings along.
     """
 
@@ -44,6 +47,7 @@ class TransformersOptions(BackendOptions):
     prefill_chunk: int = Field(default=512, ge=1)
     pack: bool = True
     oversubscribe: bool = Field(default=False, json_schema_extra=QUIET)
+    yarn_factor: float | None = Field(default=None, gt=1, json_schema_extra={"since": "0.2"})
     trust_remote_code: bool = False
     revision: str | None = None
 
@@ -52,7 +56,7 @@ class TransformersOptions(BackendOptions):
 
 
 def _describe(options: TransformersOptions, model: str) -> ModelInfo:
-    from niah.backends._hf_load import pick_device, pick_dtype
+    from niah.backends._hf_load import pick_device, pick_dtype, stretched_config
 
     info = describe_model(
         model,
@@ -60,6 +64,9 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
         trust_remote_code=options.trust_remote_code,
         revision=options.revision,
     )
+    if options.yarn_factor is not None:
+        stretched_config(options, info, options.yarn_factor)  # refuses a model whose positions cannot be stretched
+        info = stretched(info, options.yarn_factor)
     device = pick_device(options.device)
     dtype = str(pick_dtype(options.dtype, device)).removeprefix("torch.")
     return replace(info, numerics={"device": device.type, "dtype": dtype})
@@ -71,7 +78,7 @@ def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None,
     if options.oversubscribe:
         problems = [problem for problem in problems if problem.field != "backend.oversubscribe"]
     if shape is not None:
-        problems += _shape_problems(shape)
+        problems += layer_problems(shape)
     if options.device.startswith("cuda") and host.device != "cuda":
         problems.append(Problem("backend.device", options.device, "this machine has no CUDA device", "Use device=cpu."))
     return problems
@@ -87,24 +94,12 @@ def _unsupported(kv: KVConfig) -> list[Problem]:
         "full-precision residual outside KIVI": kv.residual > 0 and kv.granularity != "kivi",
         "tensor or pipeline parallelism": kv.tp > 1 or kv.pp > 1,
         "paging": kv.block_size is not None or kv.pool_bytes is not None,
-        "rope scaling": kv.rope is not None,
+        "rope scaling in the setting (see backend.yarn_factor)": kv.rope is not None,
         "engine-specific options": bool(kv.native),
     }
     for what, wanted in asked.items():
         if wanted:
             problems.append(Problem("kv", kv.name, f"this backend has no {what}", "Drop that part of the setting."))
-    return problems
-
-
-def _shape_problems(shape: ModelShape) -> list[Problem]:
-    problems = []
-    kinds = {layer.kind for layer in shape.layers}
-    if "linear" in kinds:
-        problems.append(
-            Problem("model", shape.name, "its linear-attention layers keep a state that cannot be shared by questions")
-        )
-    if "chunked" in kinds:
-        problems.append(Problem("model", shape.name, "chunked-attention layers have no cache layer here yet"))
     return problems
 
 
@@ -137,12 +132,19 @@ class _Engine:
 @asynccontextmanager
 async def _open(options: TransformersOptions, info: ModelInfo) -> AsyncIterator[Engine]:
     from niah.backends._hf_load import load_model
+    from niah.backends.caches.build import library_differs
 
     try:
         with boundary("load", f"cannot load {info.name!r}"):
             loaded = await asyncio.to_thread(load_model, options, info)
+            differs = library_differs(loaded.model.config.get_text_config(), info.shape)
     except CellError as err:
         raise BackendUnavailable(str(err).splitlines()[0]) from err
+    if differs:
+        raise BackendUnavailable(
+            f"the cache of {info.name!r} is not what its config says: {differs}. Its answers would not be its own "
+            "here; use --backend vllm."
+        )
     yield _Engine(options, info, loaded)
 
 

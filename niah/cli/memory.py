@@ -12,8 +12,8 @@ import typer
 from niah.errors import CellError, ConfigError, boundary, near
 
 if TYPE_CHECKING:
-    from niah.kv.memory import MemoryRow
     from niah.kv.shape import ModelShape
+    from niah.kv.table import MemoryRow
 
 # a table in a pipe or log has no terminal that it must fit
 _PLAIN_WIDTH = 160
@@ -47,8 +47,9 @@ def memory(
 ) -> None:
     """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
     from niah.grid import parse_lengths
-    from niah.kv.memory import memory_rows, parse_bytes
+    from niah.kv.memory import parse_bytes
     from niah.kv.parse import parse_kv
+    from niah.kv.table import memory_rows
 
     gpu_bytes = None if gpu is None else parse_bytes(gpu)
     length_list = parse_lengths(lengths)
@@ -138,7 +139,8 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
     from rich.table import Table
 
     from niah.grid import length_label
-    from niah.kv.memory import human_bytes, naive_note
+    from niah.kv.formula import naive_note
+    from niah.kv.memory import human_bytes
 
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -155,8 +157,8 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
         cells = [
             row.kv,
             length_label(row.length),
-            human_bytes(row.allocated_bytes),
-            f"{row.allocated_bytes:,}",
+            "refused" if row.allocated_bytes is None else human_bytes(row.allocated_bytes),
+            "–" if row.allocated_bytes is None else f"{row.allocated_bytes:,}",
             human_bytes(row.naive_mha_bytes),
             _ratio(row),
             "unknown" if weights is None else human_bytes(weights),
@@ -164,13 +166,15 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
         table.add_row(*cells, *([] if gpu is None else [_yes_no(row.fits)]))
     console.print(table)
     console.print(naive_note(shape, rows[-1].length), soft_wrap=True)
-    for name, formula in {row.kv: row.formula for row in rows}.items():
+    for name, text in {row.kv: row.formula or f"refused: {row.refused}" for row in rows}.items():
         # formulas hold square brackets, which are not markup
-        console.print(f"{name}: {formula}", markup=False, soft_wrap=True)
+        console.print(f"{name}: {text}", markup=False, soft_wrap=True)
 
 
 def _ratio(row: MemoryRow) -> str:
     held, reference = row.allocated_bytes, row.reference_bytes
+    if held is None:
+        return "–"
     if not held or held == reference:
         return "1 ×"
     if held > reference:

@@ -1,4 +1,4 @@
-"""Reading a Hugging Face ``config.json``: how model families spell their keys, and what cache each layer keeps."""
+"""Reading a Hugging Face ``config.json``: typed access, and how model families spell the keys of their shape."""
 
 from __future__ import annotations
 
@@ -7,38 +7,34 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from niah.errors import ConfigError
+from niah.kv._keys import unknown_among
 
-LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
-HIDDEN = ("hidden_size", "n_embd", "d_model")
-KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
-HEAD_DIM = ("head_dim", "kv_channels")
-CONTEXT = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len", "n_ctx")
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "num_transformer_layers")
+HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "num_query_heads")
+HIDDEN = ("hidden_size", "n_embd", "d_model", "model_dim")
+KV_HEADS = (
+    "num_key_value_heads",
+    "num_kv_heads",
+    "n_head_kv",
+    "n_kv_heads",
+    "multi_query_group_num",
+    "num_attention_groups",
+    "num_query_groups",
+)
+HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim")
+CONTEXT = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_context_length",
+    "seq_length",
+    "max_seq_len",
+    "max_sequence_length",
+    "n_ctx",
+)
 SECTIONS = ("text_config", "llm_config", "language_config")
 # what a nested text section may leave to the file's outer level
 _OUTER_KEYS = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "model_type")
 
-# how config.json names a layer's attention, old and new spellings
-_LAYER_TYPES: Mapping[str, str] = {
-    "full_attention": "full",
-    "attention": "full",
-    "sliding_attention": "window",
-    "chunked_attention": "chunked",
-    "linear_attention": "linear",
-    "conv": "conv",
-}
-# every n-th layer is full and the others have a window, where the file does not list its layers
-_WINDOW_PATTERNS: Mapping[str, int] = {
-    "gemma2": 2,
-    "gpt_oss": 2,
-    "cohere2": 4,
-    "gemma3n_text": 5,
-    "gemma3": 6,
-    "gemma3_text": 6,
-    "gemma4_text": 6,
-}
-# families that give a window in the file but use it only when told to
-_WINDOW_OFF_BY_DEFAULT = ("qwen2", "qwen3")
 _MULTI_QUERY_BY_DEFAULT = ("falcon", "gpt_bigcode")
 # published Gemma 3 files leave these to the library's defaults
 _GEMMA3_DEFAULTS: Mapping[str, int] = {
@@ -47,18 +43,6 @@ _GEMMA3_DEFAULTS: Mapping[str, int] = {
     "head_dim": 256,
     "vocab_size": 262_208,
     "max_position_embeddings": 131_072,
-}
-# caches that the formulas here do not describe: better no number than a wrong one
-_NOT_COVERED: Mapping[str, str] = {
-    "attn_layer_period": "state-space layers",
-    "attn_layer_indices": "state-space layers",
-    "hybrid_override_pattern": "state-space layers",
-    "mamba_d_state": "state-space layers",
-    "ssm_cfg": "state-space layers",
-    "ssm_state_size": "state-space layers",
-    "state_size": "state-space layers",
-    "hybrid_layer_pattern": "windows in a pattern of its own",
-    "index_topk": "an indexer's own keys, which engines store in different ways",
 }
 
 
@@ -120,6 +104,21 @@ class ConfigReader:
             self.fail(key, f"{key!r} is {value!r}, not true or false")
         return value
 
+    def counts(self, key: str) -> list[int]:
+        """A list of positive integers."""
+        found = self.items(key) or self.fail(key, f"{key!r} is empty")
+        for value in found:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                self.fail(key, f"{key!r} holds {value!r}, not a whole number of at least 1")
+        return list(found)
+
+    def per_layer(self, key: str, count: int) -> Sequence[Any] | None:
+        """As ``items``, for a list that must have one entry a layer."""
+        listed = self.items(key)
+        if listed is not None and len(listed) != count:
+            self.fail(key, f"{key!r} lists {len(listed)} layers, but the model has {count}")
+        return listed
+
     def items(self, key: str) -> Sequence[Any] | None:
         """A list, or None where it is absent or empty."""
         value = self.values.get(key)
@@ -130,6 +129,18 @@ class ConfigReader:
         return value
 
 
+# keys of MPT's and DBRX's section for attention; a window is the model's own where it is positive
+_NESTED = frozenset({"attn_type", "kv_n_heads", "attn_uses_sequence_id", "attn_pdrop", "attn_impl", "prefix_lm"})
+
+
+def query_heads(reader: ConfigReader) -> int:
+    """Query heads of a layer; the most where the file has a list of them."""
+    for key in HEADS:
+        if isinstance(reader.values.get(key), list):
+            return max(reader.counts(key))
+    return reader.require(*HEADS)
+
+
 def kv_heads(reader: ConfigReader, heads: int) -> int:
     """KV heads of a layer: 1 for multi-query attention, the attention heads where the file says nothing (MHA)."""
     multi_query = reader.flag("multi_query", reader.model_type in _MULTI_QUERY_BY_DEFAULT)
@@ -137,9 +148,28 @@ def kv_heads(reader: ConfigReader, heads: int) -> int:
     if multi_query and not reader.flag("new_decoder_architecture", False):
         return 1
     nested = reader.values.get("attn_config")
-    if isinstance(nested, Mapping) and "kv_n_heads" in nested:
-        return ConfigReader(reader.name, nested).require("kv_n_heads")
+    if isinstance(nested, Mapping):
+        return _nested_kv_heads(ConfigReader(reader.name, nested), heads)
+    if reader.flag("multi_query_attention", False):
+        return reader.require("multi_query_group_num", *KV_HEADS)
     return reader.optional(*KV_HEADS) or heads
+
+
+def _nested_kv_heads(section: ConfigReader, heads: int) -> int:
+    """MPT and DBRX: attention has a section of its own."""
+    kind = str(section.values.get("attn_type") or "multihead_attention")
+    window = section.values.get("sliding_window_size", -1)
+    if window != -1:
+        section.fail(
+            "sliding_window_size", f"'sliding_window_size' is {window!r} in 'attn_config', as no formula has it"
+        )
+    for key in unknown_among({k: v for k, v in section.values.items() if k not in _NESTED}):
+        section.fail(key, f"{key!r} in 'attn_config' may change what the cache holds and is not understood here")
+    if kind == "multiquery_attention":
+        return 1
+    if kind not in ("multihead_attention", "grouped_query_attention"):
+        section.fail("attn_type", f"the attention {kind!r} has no formula here")
+    return section.optional("kv_n_heads") or heads
 
 
 def head_dim(reader: ConfigReader, heads: int, hidden_size: int) -> int:
@@ -156,72 +186,3 @@ def native_dtype(reader: ConfigReader) -> str:
     """``fp16`` for float16 checkpoints, else ``bf16`` (also for float32 ones, whose 16-bit cache is bf16)."""
     stated = str(reader.values.get("dtype", reader.values.get("torch_dtype", "")))
     return "fp16" if stated.removeprefix("torch.") in ("float16", "half") else "bf16"
-
-
-def layer_kinds(reader: ConfigReader, count: int) -> list[str]:
-    """``full``, ``window``, ``chunked``, ``linear`` or ``conv`` for each layer, by list or by the family's rule.
-
-    Raises:
-        ConfigError: a layer type that the formulas do not cover, or a list of another length than the model.
-    """
-    for key, what in _NOT_COVERED.items():
-        if key in reader.values:
-            raise ConfigError(
-                f"the config of {reader.name!r} has {key!r}: its cache holds {what}, "
-                "for which there is no formula here; measure it with niah run instead."
-            )
-    listed = reader.items("layer_types")
-    kinds = _listed(reader, listed, count) if listed is not None else _inferred(reader, count)
-    return kinds if _window_on(reader) else ["full" if kind == "window" else kind for kind in kinds]
-
-
-def _listed(reader: ConfigReader, listed: Sequence[Any], count: int) -> list[str]:
-    if len(listed) != count:
-        reader.fail("layer_types", f"'layer_types' lists {len(listed)} layers, but the model has {count}")
-    for kind in listed:
-        if kind not in _LAYER_TYPES:
-            raise ConfigError(
-                f"the config of {reader.name!r} has the layer type {kind!r} in 'layer_types', for which there is no "
-                f"formula here (covered: {', '.join(_LAYER_TYPES)}); measure it with niah run instead."
-            )
-    return [_LAYER_TYPES[kind] for kind in listed]
-
-
-def _window_on(reader: ConfigReader) -> bool:
-    if "sliding_window" not in reader.values:
-        # a list that names window layers then fails with the missing key, instead of counting them as full
-        return True
-    return reader.flag("use_sliding_window", not reader.model_type.startswith(_WINDOW_OFF_BY_DEFAULT))
-
-
-def _inferred(reader: ConfigReader, count: int) -> list[str]:
-    interval = reader.optional("full_attention_interval")
-    if interval is not None:
-        return _every(interval, count, "linear")
-    full_layers = reader.items("full_attn_idxs")
-    if full_layers is not None:
-        return ["full" if index in full_layers else "conv" for index in range(count)]
-    if "attention_chunk_size" in reader.values:
-        return _chunked(reader, count)
-    if "sliding_window" not in reader.values:
-        return ["full"] * count
-    pattern = reader.optional("sliding_window_pattern", "_sliding_window_pattern")
-    pattern = pattern or _WINDOW_PATTERNS.get(reader.model_type)
-    if pattern is not None:
-        return _every(pattern, count, "window")
-    first_window = reader.optional("max_window_layers", minimum=0) or 0
-    return ["full" if index < first_window else "window" for index in range(count)]
-
-
-def _every(interval: int, count: int, others: str) -> list[str]:
-    return ["full" if (index + 1) % interval == 0 else others for index in range(count)]
-
-
-def _chunked(reader: ConfigReader, count: int) -> list[str]:
-    # Llama 4: layers with rotary positions attend within chunks, the others to everything
-    listed = reader.items("no_rope_layers")
-    if listed is None:
-        return _every(reader.optional("no_rope_layer_interval") or 4, count, "chunked")
-    if len(listed) != count:
-        reader.fail("no_rope_layers", f"'no_rope_layers' lists {len(listed)} layers, but the model has {count}")
-    return ["chunked" if rotary else "full" for rotary in listed]

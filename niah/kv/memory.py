@@ -21,8 +21,7 @@ All figures are logical bytes: no padding, pages (but ``paged_bytes``) or reserv
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,12 +29,11 @@ from niah.errors import ConfigError
 from niah.kv._library import LIBRARIES, library_bytes
 from niah.kv.base import BLOCK_ELEMENTS, BLOCK_SCALE_BYTES, ELEMENT_BITS, KVConfig, is_quantised
 from niah.kv.shape import LayerShape, ModelShape
-from niah.types import JSON
 
 KIB, MIB, GIB, TIB = 1024, 1024**2, 1024**3, 1024**4
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB}
-_SIXTEEN_BIT_BYTES = 2
+SIXTEEN_BIT_BYTES = 2
 _TOKEN_HEAD_SCALE_BYTES = 4
 _FP16_BYTES = 2
 _FP32_BYTES = 4
@@ -45,34 +43,6 @@ _PLAIN: dict[str, Any] = {"granularity": "none", "group_size": None, "symmetric"
 _PLAIN |= {"residual": 0, "skip_layers": ()}
 _GRANULARITIES = ("none", "tensor", "token_head", "group_token", "block", "kivi", "turboquant", *LIBRARIES)
 REFERENCE = KVConfig("reference")
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryRow:
-    """One line of ``niah memory``: bytes of one KV setting at one length, all sequences of the batch together.
-
-    Attributes:
-        length: tokens stored per sequence.
-        logical_bytes: what the tokens need.
-        allocated_bytes: the same with unfilled slots, where the setting has blocks.
-        reference_bytes: the same cache in 16 bit.
-        naive_mha_bytes: the textbook formula.
-        fits: weights and cache in the memory asked about; None when nobody asked or the weights are unknown.
-    """
-
-    kv: str
-    length: int
-    batch: int
-    logical_bytes: int
-    allocated_bytes: int
-    naive_mha_bytes: int
-    reference_bytes: int
-    weights_bytes: int | None
-    formula: str
-    fits: bool | None
-
-    def to_json(self) -> dict[str, JSON]:
-        return asdict(self)
 
 
 def parse_bytes(text: str) -> int:
@@ -147,14 +117,14 @@ def reference_bytes(shape: ModelShape, tokens: int, batch: int = 1) -> int:
 def naive_mha_bytes(shape: ModelShape, tokens: int, batch: int = 1) -> int:
     """The textbook formula ``2 · layers · hidden_size · T · 2``, which knows no shared heads, windows or latents."""
     _check_amounts(tokens, batch)
-    return 2 * len(shape.layers) * shape.hidden_size * tokens * _SIXTEEN_BIT_BYTES * batch
+    return 2 * len(shape.layers) * shape.hidden_size * tokens * SIXTEEN_BIT_BYTES * batch
 
 
 def weights_bytes(shape: ModelShape) -> int | None:
     """Bytes of the weights at the checkpoint's own precision, else in 16 bit; None when the count is not known."""
     if shape.stored_weight_bytes is not None:
         return shape.stored_weight_bytes
-    return None if shape.parameters is None else shape.parameters * _SIXTEEN_BIT_BYTES
+    return None if shape.parameters is None else shape.parameters * SIXTEEN_BIT_BYTES
 
 
 def fits(weights: int | None, cache: int, gpu_bytes: int | None) -> bool | None:
@@ -164,34 +134,6 @@ def fits(weights: int | None, cache: int, gpu_bytes: int | None) -> bool | None:
     if cache > gpu_bytes:
         return False
     return None if weights is None else weights + cache <= gpu_bytes
-
-
-def memory_rows(
-    shape: ModelShape, kvs: Sequence[KVConfig], lengths: Sequence[int], batch: int = 1, gpu_bytes: int | None = None
-) -> list[MemoryRow]:
-    """One row per KV setting and length, where a length is the number of tokens stored (T = length)."""
-    weights = weights_bytes(shape)
-    rows = []
-    for kv in kvs:
-        formula = formula_text(shape, kv) + (f"; times {batch} sequences" if batch > 1 else "")
-        formula += f"; T rounded up to blocks of {kv.block_size}" if kv.block_size else ""
-        for length in lengths:
-            held = paged_bytes(shape, kv, length, batch)
-            rows.append(
-                MemoryRow(
-                    kv=kv.name,
-                    length=length,
-                    batch=batch,
-                    logical_bytes=kv_bytes(shape, kv, length, batch),
-                    allocated_bytes=held,
-                    naive_mha_bytes=naive_mha_bytes(shape, length, batch),
-                    reference_bytes=reference_bytes(shape, length, batch),
-                    weights_bytes=weights,
-                    formula=formula,
-                    fits=fits(weights, held, gpu_bytes),
-                )
-            )
-    return rows
 
 
 def check_setting(shape: ModelShape, kv: KVConfig) -> None:
@@ -243,9 +185,9 @@ def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
                 f"{kv.name}: groups of {group} do not fit the {side} of {shape.name!r}, whose heads have {dim} "
                 f"elements ({dim} = {dim // group} × {group} + {dim % group}); use a group_size that divides {dim}."
             )
-        if dim * _bits(dtype) % 8:
+        if dim * bits_of(dtype) % 8:
             raise ConfigError(
-                f"{kv.name}: {dim} elements of {_bits(dtype)} bits do not fill whole bytes; use an 8-bit format."
+                f"{kv.name}: {dim} elements of {bits_of(dtype)} bits do not fill whole bytes; use an 8-bit format."
             )
     if kv.granularity == "kivi" and layer.window is not None:
         raise ConfigError(
@@ -266,7 +208,7 @@ def _check_amounts(tokens: int, batch: int) -> None:
         )
 
 
-def _bits(dtype: str) -> int:
+def bits_of(dtype: str) -> int:
     return 16 if dtype == "auto" else ELEMENT_BITS[dtype]
 
 
@@ -294,20 +236,20 @@ def _group(kv: KVConfig, dtype: str, dim: int, side: str) -> int | None:
     """
     if dtype in BLOCK_SCALE_BYTES:
         return BLOCK_ELEMENTS
-    if _bits(dtype) >= 16 or (kv.granularity == "kivi" and side == "keys"):
+    if bits_of(dtype) >= 16 or (kv.granularity == "kivi" and side == "keys"):
         return None
-    if kv.granularity in ("group_token", *LIBRARIES) and (_bits(dtype) < 8 or kv.k_dtype == kv.v_dtype):
+    if kv.granularity in ("group_token", *LIBRARIES) and (bits_of(dtype) < 8 or kv.k_dtype == kv.v_dtype):
         return kv.group_size or (_NVFP4_GROUP if dtype == "nvfp4" else dim)
     return (kv.group_size or dim) if kv.granularity == "kivi" else None
 
 
-def _token_bytes(kv: KVConfig, dtype: str, dim: int, side: str) -> tuple[int, int]:
+def token_bytes(kv: KVConfig, dtype: str, dim: int, side: str) -> tuple[int, int]:
     """(payload, scales) of one key or value."""
-    payload = dim * _bits(dtype) // 8
-    if _bits(dtype) >= 16:
+    payload = dim * bits_of(dtype) // 8
+    if bits_of(dtype) >= 16:
         return payload, 0
     if kv.granularity == "turboquant":
-        return payload, 0 if _bits(dtype) == 8 else _FP16_BYTES if side == "keys" else 2 * _FP16_BYTES
+        return payload, 0 if bits_of(dtype) == 8 else _FP16_BYTES if side == "keys" else 2 * _FP16_BYTES
     group = _group(kv, dtype, dim, side)
     if group is not None:
         if dtype in BLOCK_SCALE_BYTES:
@@ -328,14 +270,14 @@ def _layer_bytes(layer: LayerShape, kv: KVConfig, tokens: int) -> int:
     if kv.memory == "infini":
         memory = (layer.k_dim * layer.v_dim + layer.k_dim) * _FP32_BYTES
         return heads * (memory + _head_bytes(layer, kv, min(tokens, kv.segment or 0)))
-    kept = min([tokens, *_limits(layer, kv)])
+    kept = min([tokens, *token_limits(layer, kv)])
     if kv.granularity in LIBRARIES:
         sides = ((kv.k_dtype, layer.k_dim), (kv.v_dtype, layer.v_dim))
-        return sum(library_bytes(kv, _bits(dtype), heads * dim, kept) for dtype, dim in sides)
+        return sum(library_bytes(kv, bits_of(dtype), heads * dim, kept) for dtype, dim in sides)
     return heads * _head_bytes(layer, kv, kept)
 
 
-def _limits(layer: LayerShape, kv: KVConfig) -> list[int]:
+def token_limits(layer: LayerShape, kv: KVConfig) -> list[int]:
     """Most tokens the layer keeps, by the model's own window and by the setting's."""
     asked = None if kv.window is None else kv.window + kv.sinks
     return [limit for limit in (layer.window, asked) if limit is not None]
@@ -351,125 +293,16 @@ def _head_bytes(layer: LayerShape, kv: KVConfig, kept: int) -> int:
 
 def _tail_bytes(kv: KVConfig, dtype: str, dim: int, kept: int, side: str) -> int:
     """Quantised tokens, then the newest ``residual`` ones in 16 bit."""
-    tail = min(kept, kv.residual) if _bits(dtype) < 16 else 0
-    return (kept - tail) * sum(_token_bytes(kv, dtype, dim, side)) + tail * dim * _SIXTEEN_BIT_BYTES
+    tail = min(kept, kv.residual) if bits_of(dtype) < 16 else 0
+    return (kept - tail) * sum(token_bytes(kv, dtype, dim, side)) + tail * dim * SIXTEEN_BIT_BYTES
 
 
 def _kivi_key_bytes(kv: KVConfig, dim: int, kept: int) -> int:
     """KIVI keys: whole residuals are quantised per channel, a scale and a minimum for each group of tokens."""
-    bits = _bits(kv.k_dtype)
+    bits = bits_of(kv.k_dtype)
     if bits >= 16:
         return kept * dim * bits // 8
     tail = kept % kv.residual
     quantised = kept - tail
     groups = quantised // (kv.group_size or kv.residual)
-    return quantised * dim * bits // 8 + groups * dim * 2 * _FP16_BYTES + tail * dim * _SIXTEEN_BIT_BYTES
-
-
-def formula_text(shape: ModelShape, kv: KVConfig) -> str:
-    """The formula of one sequence with the model's numbers filled in; T is the number of stored tokens.
-
-    Raises:
-        ConfigError: as ``kv_bytes``.
-    """
-    check_setting(shape, kv)
-    groups: dict[tuple[LayerShape, KVConfig], int] = {}
-    for index, layer in enumerate(shape.layers):
-        key = (layer, setting_of_layer(shape, kv, index))
-        groups[key] = groups.get(key, 0) + 1
-    text = " + ".join(_term(layer, used, count) for (layer, used), count in groups.items())
-    # only a cache that grows by the same amount with each token has a figure per token
-    per_token = kv_bytes(shape, kv, 1)
-    grows_evenly = kv.memory == "kv" and kv.granularity not in LIBRARIES
-    if grows_evenly and all(not _limits(layer, used) and not used.residual for layer, used in groups):
-        constant = kv_bytes(shape, kv, 0)
-        text += f" = {per_token - constant:,} B × T" + (f" + {constant:,} B" if constant else "")
-    if kv.residual and is_quantised(kv):
-        text += f", r = min(N, {kv.residual})"
-        text += f", q = N − N mod {kv.residual}" if kv.granularity == "kivi" else ""
-    return text
-
-
-def _term(layer: LayerShape, kv: KVConfig, count: int) -> str:
-    layers = f"{count} layer{'s' if count > 1 else ''}"
-    if layer.kind == "shared":
-        return f"{layers} × 0 B (cache shared)"
-    if layer.kind == "linear":
-        return f"{layers} × {layer.state_bytes:,} B of state"
-    limits = _limits(layer, kv)
-    kept = f"min(T, {min(limits):,})" if limits else "T"
-    if layer.latent:
-        return f"{layers} × ({layer.k_dim} + {layer.v_dim}) latent elements × {kept} × 2 B"
-    heads = kv.kv_heads or layer.kv_heads
-    base = f"{layers} × {heads} KV head{'s' if heads > 1 else ''}"
-    if kv.memory == "infini":
-        segment = f"min(T, {kv.segment:,}) × {_token_text(layer, kv)}"
-        return f"{base} × (({layer.k_dim} × {layer.v_dim} + {layer.k_dim}) × 4 B + {segment})"
-    if kv.granularity == "kivi" and is_quantised(kv):
-        return f"{base} × {_kivi_text(layer, kv, kept)}"
-    if not is_quantised(kv) and layer.k_dim == layer.v_dim and kv.k_dtype == kv.v_dtype:
-        return f"2 × {base} × {layer.k_dim} × {kept} × {_bits(kv.k_dtype) // 8} B"
-    if not kv.residual or not is_quantised(kv):
-        return f"{base} × {_token_text(layer, kv)} × {kept}"
-    sides = ((kv.k_dtype, layer.k_dim), (kv.v_dtype, layer.v_dim))
-    tail = " + ".join(f"{dim * max(_SIXTEEN_BIT_BYTES, _bits(dtype) // 8)} B" for dtype, dim in sides)
-    return f"{base} × [{_token_text(layer, kv)} × (N − r) + ({tail}) × r, N = {kept}]"
-
-
-def _token_text(layer: LayerShape, kv: KVConfig) -> str:
-    """One token's keys and values: ``(K 64 B + 4 B scales, V 64 B + 4 B scales)``."""
-    parts = []
-    for label, side, dtype, dim in (
-        ("K", "keys", kv.k_dtype, layer.k_dim),
-        ("V", "values", kv.v_dtype, layer.v_dim),
-    ):
-        payload, scales = _token_bytes(kv, dtype, dim, side)
-        parts.append(f"{label} {payload} B" + (f" + {scales} B scales" if scales else ""))
-    return f"({' + '.join(parts)})"
-
-
-def _kivi_text(layer: LayerShape, kv: KVConfig, kept: str) -> str:
-    group, bits = kv.group_size or kv.residual, _bits(kv.k_dtype)
-    value, scales = _token_bytes(kv, kv.v_dtype, layer.v_dim, "values")
-    keys = f"K: {layer.k_dim * bits / 8:g} B × q + {layer.k_dim * 4} B × q/{group} + {layer.k_dim * 2} B × (N − q)"
-    values = f"V: {value + scales} B × (N − r) + {layer.v_dim * 2} B × r"
-    return f"[{keys}; {values}; N = {kept}]"
-
-
-def naive_note(shape: ModelShape, tokens: int) -> str:
-    """One sentence for people: how far the textbook formula is off at this length, and why."""
-    naive, real = naive_mha_bytes(shape, tokens), reference_bytes(shape, tokens)
-    reasons = _naive_reasons(shape)
-    if not reasons:
-        return "The MHA formula is right for this model: each head stores its own keys and values."
-    if naive == real:
-        off = "right by chance"
-    elif naive > real:
-        off = f"{naive / real:.3g} × too big" if real else "too big"
-    else:
-        off = f"{real / naive:.3g} × too small" if naive else "too small"
-    return f"The MHA formula {', and '.join(reasons)}: {off} at {tokens:,} tokens."
-
-
-def _naive_reasons(shape: ModelShape) -> list[str]:
-    stored = [layer for layer in shape.layers if layer.stores_tokens]
-    reasons = []
-    if shape.is_mla:
-        latent = max(layer.latent for layer in stored)
-        reasons.append(f"counts 2 × {shape.hidden_size} elements a layer where this model stores a latent of {latent}")
-    else:
-        heads = " or ".join(str(count) for count in shape.kv_heads)
-        if shape.kv_heads != (shape.heads,):
-            noun = "KV head" if heads == "1" else "KV heads"
-            reasons.append(f"uses {shape.heads} heads where this model stores {heads} {noun}")
-        implied = shape.hidden_size / shape.heads
-        if any(dim != implied for dim in shape.head_dims):
-            dims = " or ".join(str(dim) for dim in shape.head_dims)
-            reasons.append(f"takes heads of hidden size / heads = {implied:g} elements where they have {dims}")
-    limited = [layer.window for layer in stored if layer.window is not None]
-    if limited:
-        reasons.append(f"counts all tokens where {len(limited)} of {len(shape.layers)} layers keep {max(limited):,}")
-    others = len(shape.layers) - len(stored)
-    if others:
-        reasons.append(f"counts {len(shape.layers)} layers where {others} of them store no tokens")
-    return reasons
+    return quantised * dim * bits // 8 + groups * dim * 2 * _FP16_BYTES + tail * dim * SIXTEEN_BIT_BYTES

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from niah.errors import ConfigError
-from niah.kv._config import CONTEXT, HEADS, HIDDEN, LAYERS, ConfigReader, head_dim, kv_heads, layer_kinds, native_dtype
+from niah.kv._config import HIDDEN, LAYERS, ConfigReader, head_dim, native_dtype, query_heads
+from niah.kv._context import Stretch, context_of
+from niah.kv._keys import refuse_unknown
+from niah.kv._layers import cache_layers, layer_kinds, of_layer, stored_heads
 from niah.kv._weights import count_parameters, weight_bytes
 
-LayerKind = Literal["full", "window", "chunked", "linear", "shared"]
+LayerKind = Literal["full", "window", "chunked", "linear", "shared", "cross", "none"]
 _CACHE_BITS_BYTES = 2
 _FP32_BYTES = 4
 
@@ -24,12 +27,14 @@ class LayerShape:
 
     Attributes:
         kind: ``full`` (every token), ``window`` and ``chunked`` (at most ``window`` tokens), ``linear`` (a constant
-            state instead of tokens), ``shared`` (reads another layer's cache, stores nothing).
+            state instead of tokens), ``shared`` (reads another layer's cache, stores nothing), ``cross`` (attends to an
+            image, stores nothing of a text), ``none`` (has no attention).
         kv_heads: heads that are stored; 1 for multi-query attention and for MLA.
         k_dim, v_dim: elements of one key and one value; for MLA the latent and the rotary key.
         window: tokens kept by a window layer, or the chunk of a chunked one.
         latent: for MLA the stored elements per token, ``kv_lora_rank + qk_rope_head_dim``; else 0.
         state_bytes: constant state of a linear layer.
+        uncounted: what the layer keeps besides, and no formula here counts, in words; empty where there is nothing.
     """
 
     kind: LayerKind
@@ -39,6 +44,7 @@ class LayerShape:
     window: int | None = None
     latent: int = 0
     state_bytes: int = 0
+    uncounted: str = ""
 
     @property
     def stores_tokens(self) -> bool:
@@ -60,7 +66,9 @@ class ModelShape:
         heads: query heads.
         parameters: as published, or counted from the config (language model only); None when that is not possible.
         native_dtype: ``bf16`` or ``fp16``, the model's own 16-bit type.
-        context_tokens: longest sequence that the config allows; None when it does not say.
+        context_tokens: longest sequence that the config allows, stretched positions included; None when it does not
+            say.
+        stretch: how the config stretches its positions; None where it does not.
         stored_weight_bytes: weights at the checkpoint's own precision; None when it is not known.
     """
 
@@ -73,6 +81,7 @@ class ModelShape:
     context_tokens: int | None = None
     model_type: str = ""
     stored_weight_bytes: int | None = None
+    stretch: Stretch | None = None
 
     @property
     def kv_heads(self) -> tuple[int, ...]:
@@ -89,6 +98,12 @@ class ModelShape:
     def is_mla(self) -> bool:
         """True when some layer stores a latent instead of keys and values."""
         return any(layer.latent for layer in self.layers)
+
+    @property
+    def uncounted(self) -> str:
+        """What the figures leave out, as a sentence; empty where they hold everything."""
+        kept = Counter(layer.uncounted for layer in self.layers if layer.uncounted)
+        return "; ".join(f"not counted: the {what} of {count} layers" for what, count in kept.items())
 
     @property
     def kind_counts(self) -> dict[str, int]:
@@ -109,10 +124,16 @@ class ModelShape:
         reader = ConfigReader.of(config, name)
         if reader.values.get("is_encoder_decoder") is True:
             raise ConfigError(f"{name!r} is an encoder-decoder model; niah computes caches of decoder-only models.")
-        heads, hidden_size = reader.require(*HEADS), reader.require(*HIDDEN)
+        refuse_unknown(name, reader.values)
+        heads, hidden_size = query_heads(reader), reader.require(*HIDDEN)
         layers = _layers(reader, heads, hidden_size)
         stores = [layer for layer in layers if layer.stores_tokens]
-        counted = count_parameters(reader, heads, hidden_size, [(x.kv_heads, x.k_dim, x.v_dim) for x in stores])
+        context, stretch = context_of(reader)
+        counted = None
+        if len(layers) == reader.require(*LAYERS) and not any(
+            x.uncounted or x.kind in ("cross", "none") for x in layers
+        ):
+            counted = count_parameters(reader, heads, hidden_size, [(x.kv_heads, x.k_dim, x.v_dim) for x in stores])
         return ModelShape(
             name=name,
             layers=layers,
@@ -120,7 +141,8 @@ class ModelShape:
             hidden_size=hidden_size,
             parameters=parameters if parameters is not None else counted.total if counted else None,
             native_dtype=native_dtype(reader),
-            context_tokens=reader.optional(*CONTEXT),
+            context_tokens=context,
+            stretch=stretch,
             model_type=reader.model_type,
             stored_weight_bytes=weight_bytes(reader, counted, parameters),
         )
@@ -154,43 +176,49 @@ def _layers(reader: ConfigReader, heads: int, hidden_size: int) -> tuple[LayerSh
     if shared >= count:
         reader.fail("num_kv_shared_layers", f"{shared} of {count} layers share their cache, so that none has one")
     kinds = layer_kinds(reader, count)
-    layers = []
-    for index, kind in enumerate(kinds):
-        # Gemma 3n and 4: the last layers read the cache of an earlier layer of their kind
-        if index >= count - shared:
-            layers.append(LayerShape("shared"))
-        elif kind == "linear":
-            layers.append(LayerShape("linear", state_bytes=_delta_state_bytes(reader)))
-        elif kind == "conv":
-            state = hidden_size * reader.require("conv_L_cache") * _CACHE_BITS_BYTES
-            layers.append(LayerShape("linear", state_bytes=state))
-        else:
-            layers.append(_attention(reader, kind, index, heads, hidden_size))
-    return tuple(layers)
+    # Gemma 3n and 4: the last layers read the cache of an earlier layer of their kind
+    kinds[count - shared :] = ["shared"] * shared
+    layers = [_layer(reader, kind, index, heads, hidden_size) for index, kind in enumerate(kinds)]
+    return tuple(layer for layer in layers for _ in range(cache_layers(reader, count) // count))
+
+
+def _layer(reader: ConfigReader, kind: str, index: int, heads: int, hidden_size: int) -> LayerShape:
+    match kind:
+        case "shared" | "cross" | "none":
+            return LayerShape(kind)
+        case "linear":
+            return LayerShape("linear", state_bytes=_delta_state_bytes(reader))
+        case "conv":
+            return LayerShape("linear", state_bytes=hidden_size * reader.require("conv_L_cache") * _CACHE_BITS_BYTES)
+        case "state":
+            return LayerShape("linear", uncounted="constant state")
+        case _:
+            return _attention(reader, kind, index, heads, hidden_size)
+
+
+_LIMITS: Mapping[str, tuple[LayerKind, str]] = {
+    "window": ("window", "sliding_window"),
+    "local": ("window", "attention_window_size"),
+    "chunked": ("chunked", "attention_chunk_size"),
+}
 
 
 def _attention(reader: ConfigReader, kind: str, index: int, heads: int, hidden_size: int) -> LayerShape:
-    limits: Mapping[str, tuple[LayerKind, str]] = {
-        "window": ("window", "sliding_window"),
-        "chunked": ("chunked", "attention_chunk_size"),
-    }
-    layer_kind, key = limits.get(kind, ("full", ""))
+    count = reader.require(*LAYERS)
+    reader, has_own = of_layer(reader, index)
+    layer_kind, key = _LIMITS.get(kind, ("full", ""))
     window = reader.require(key) if key else None
     rank = reader.optional("kv_lora_rank")
     if rank is not None:
         rope = reader.require("qk_rope_head_dim")
         return LayerShape(layer_kind, 1, rank, rope, window, latent=rank + rope)
-    own = reader.values.get("per_layer_config")
-    override = own.get(str(index), own.get(index, {})) if isinstance(own, Mapping) else {}
-    if isinstance(override, Mapping) and override:
-        reader = ConfigReader(reader.name, {**reader.values, **override})
-    stored_heads, k_dim = kv_heads(reader, heads), head_dim(reader, heads, hidden_size)
-    if kind == "full" and not override:
+    stored, k_dim = stored_heads(reader, heads, kind, index, count), head_dim(reader, heads, hidden_size)
+    if kind == "full" and not has_own:
         # Gemma 4: full layers may have larger heads, and fewer of them where keys serve as values
         k_dim = reader.optional("global_head_dim") or k_dim
         if reader.flag("attention_k_eq_v", False):
-            stored_heads = reader.optional("num_global_key_value_heads") or stored_heads
-    return LayerShape(layer_kind, stored_heads, k_dim, reader.optional("v_head_dim") or k_dim, window)
+            stored = reader.optional("num_global_key_value_heads") or stored
+    return LayerShape(layer_kind, stored, k_dim, reader.optional("v_head_dim") or k_dim, window)
 
 
 def _delta_state_bytes(reader: ConfigReader) -> int:

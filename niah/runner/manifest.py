@@ -9,7 +9,7 @@ from typing import Any
 from niah.config import parse_shard
 from niah.errors import ConfigError
 from niah.grid import format_lengths
-from niah.kv.memory import formula_text
+from niah.kv.formula import formula_text
 from niah.redact import redact
 from niah.runner.budget import Spending
 from niah.runner.canary import CanaryResult

@@ -143,7 +143,7 @@ def test_folder_without_sizes_of_weights(tmp_path: Path) -> None:
         (["--gpu", "80G"], "'80G' is not an amount of memory"),
         (["--lengths", "4q"], "4q"),
         (["--model", "lama-3.1-8b"], "Did you mean 'llama-3.1-8b'"),
-        (["--model", "deepseek-v3"], "MLA latent"),
+        (["--model", "deepseek-v3", "--kv", "int8,int4"], "MLA latent"),
     ],
 )
 def test_wrong_use_is_a_sentence(arguments: list[str], match: str) -> None:
@@ -205,3 +205,50 @@ def test_blocks_are_counted_in_what_fits() -> None:
     assert row["allocated_bytes"] - row["logical_bytes"] == 24 * 168_960
     said = run("--model", "llama-2-70b", "--lengths", "1000", "--kv", "int8+paged(block_size=128)").stdout
     assert f"{row['allocated_bytes']:,}" in said
+
+
+def test_a_refused_setting_has_rows_of_its_own_and_leaves_the_others() -> None:
+    found = rows("--model", "deepseek-v3", "--lengths", "4k,32k", "--kv", "reference,int8")
+    assert [(row["kv"], row["logical_bytes"] is None, "refused" in row) for row in found] == [
+        ("bf16", False, False),
+        ("bf16", False, False),
+        ("int8", True, True),
+        ("int8", True, True),
+    ]
+    # 61 layers, 512 + 64 elements of 2 bytes
+    assert found[0]["logical_bytes"] == 61 * 576 * 2 * 4096
+    assert "MLA latent" in found[2]["refused"]
+    assert (found[2]["fits"], found[2]["reference_bytes"]) == (None, found[0]["reference_bytes"])
+
+
+def test_the_table_says_why_a_setting_has_no_figure() -> None:
+    result = run("--model", "deepseek-v3", "--lengths", "4k", "--gpu", "80GiB")
+    assert result.exit_code == 0
+    assert "int8: refused: 'deepseek-v3' stores an MLA latent" in result.output
+    assert "bf16: 61 layers ×" in result.output
+
+
+def write_config(folder: Path, **values: Any) -> str:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(values))
+    return str(folder)
+
+
+def test_a_state_that_is_not_counted_is_said(tmp_path: Path) -> None:
+    """MiniMax-Text-01: 10 of 80 layers are attention, the others keep a constant state."""
+    model = write_config(
+        tmp_path / "minimax",
+        model_type="MiniMaxText01",
+        attn_type_list=([0] * 7 + [1]) * 10,
+        num_hidden_layers=80,
+        hidden_size=6144,
+        num_attention_heads=64,
+        num_key_value_heads=8,
+        head_dim=128,
+    )
+    (row,) = rows("--model", model, "--lengths", "32k", "--kv", "bf16")
+    assert row["logical_bytes"] == 10 * 8 * 128 * 2 * 2 * 32_768 == 1_342_177_280
+    assert row["not_counted"] == "not counted: the constant state of 70 layers"
+    result = run("--model", model, "--lengths", "32k", "--kv", "bf16")
+    assert "not counted: the constant state of 70 layers" in result.output
+    assert "right for this model" not in result.output

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from transformers import cache_utils
 
@@ -55,6 +56,28 @@ def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
         window = min((w for w in (layer.window, kv.window) if w is not None), default=None)
         layers.append(_layer(setting_of_layer(shape, kv, index), shape.native_dtype, window))
     return cache_utils.Cache(layers=layers)
+
+
+def library_differs(config: Any, shape: ModelShape | None) -> str:
+    """How the cache that transformers itself builds for a model differs from its shape; empty where it does not.
+
+    Args:
+        config: the loaded model's text config.
+    """
+    if shape is None:
+        return ""
+    library = cache_utils.DynamicCache(config=config).layers
+    own = [layer for layer in shape.layers if layer.kind != "shared"]
+    if not library:  # the layers come as the model runs
+        return ""
+    if len(library) not in (len(own), len(shape.layers)):
+        return f"{len(library)} layers in transformers, {len(shape.layers)} by the config"
+    for index, (theirs, ours) in enumerate(zip(library, own, strict=False)):
+        # a plain layer of a model that attends within windows by its mask alone keeps more, which is its own affair
+        window = getattr(theirs, "sliding_window", None)
+        if window is not None and window != ours.window:
+            return f"layer {index} keeps {window} tokens in transformers, {ours.window or 'all'} by the config"
+    return ""
 
 
 def _layer(kv: KVConfig, sixteen_bit: str, window: int | None) -> StoredLayer:

@@ -6,8 +6,9 @@ import pytest
 
 from niah.errors import ConfigError
 from niah.kv.ladder import ladder
-from niah.kv.memory import kv_bytes, memory_rows, paged_bytes
+from niah.kv.memory import kv_bytes, paged_bytes
 from niah.kv.parse import parse_kv, parse_one
+from niah.kv.table import memory_rows
 from niah.kv.zoo import builtin_shape
 
 K128 = 131_072

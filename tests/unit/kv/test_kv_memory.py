@@ -10,15 +10,13 @@ import pytest
 
 from niah.errors import ConfigError
 from niah.kv.base import KVConfig
+from niah.kv.formula import formula_text, naive_note
 from niah.kv.memory import (
     GIB,
     fits,
-    formula_text,
     human_bytes,
     kv_bytes,
-    memory_rows,
     naive_mha_bytes,
-    naive_note,
     parse_bytes,
     reference_bytes,
     stored_tokens,
@@ -26,6 +24,7 @@ from niah.kv.memory import (
 )
 from niah.kv.parse import parse_one
 from niah.kv.shape import LayerShape, ModelShape
+from niah.kv.table import memory_rows
 from niah.kv.zoo import builtin_shape
 
 K4, K32, K128 = 4096, 32_768, 131_072

@@ -10,6 +10,7 @@ import pytest
 
 from niah.errors import ConfigError
 from niah.kv.base import KVConfig
+from niah.kv.formula import naive_note
 from niah.kv.memory import kv_bytes, reference_bytes, weights_bytes
 from niah.kv.shape import LayerShape, ModelShape
 
@@ -31,7 +32,7 @@ def shape(**changes: Any) -> ModelShape:
 
 
 def kinds(**changes: Any) -> str:
-    letters = {"full": "F", "window": "W", "chunked": "C", "linear": "L", "shared": "S"}
+    letters = {"full": "F", "window": "W", "chunked": "C", "linear": "L", "shared": "S", "cross": "X", "none": "N"}
     return "".join(letters[layer.kind] for layer in shape(**changes).layers)
 
 
@@ -103,6 +104,13 @@ def test_multi_query_spellings(changes: dict[str, Any], expected: int) -> None:
         ({"attention_chunk_size": 8192, "no_rope_layers": [1, 0] * 6}, "CF" * 6),
         ({"layer_types": ["sliding_attention", "full_attention"] * 6, "sliding_window": 128}, "WF" * 6),
         ({"sliding_window": 512, "num_kv_shared_layers": 5}, "W" * 7 + "S" * 5),
+        ({"sliding_window": 512, "sliding_window_pattern": "LLLG"}, "WWWF" * 3),
+        ({"attn_type_list": [0, 0, 1] * 4}, "LLF" * 4),
+        ({"block_types": ["recurrent", "recurrent", "attention"], "attention_window_size": 64}, "LLW" * 4),
+        ({"_block_types": ["attention", "recurrent"], "attention_window_size": 64}, "WL" * 6),
+        ({"cross_attention_layers": [3, 11]}, "FFFXFFFFFFFX"),
+        ({"use_cla": True, "cla_share_factor": 2}, "FS" * 6),
+        ({"use_cla": False, "cla_share_factor": 2}, "F" * 12),
     ],
 )
 def test_layer_kinds(changes: dict[str, Any], expected: str) -> None:
@@ -210,6 +218,21 @@ def test_missing_key_is_named(key: str) -> None:
         ({"num_kv_shared_layers": 12}, "12 of 12 layers"),
         ({"attention_chunk_size": 8192, "no_rope_layers": [1]}, "lists 1 layers"),
         ({"multi_query": "yes"}, "'multi_query' is 'yes'"),
+        ({"model_type": "solar", "sliding_window": 2047}, "'sliding_window'"),
+        ({"sliding_window_size": 2047}, "'sliding_window_size'"),
+        ({"sliding_window": 512, "sliding_window_pattern": "LXG"}, "'LXG'"),
+        ({"attn_type_list": [0, 1]}, "lists 2 layers"),
+        ({"attn_type_list": [0, 2] * 6}, "'attn_type_list'"),
+        ({"block_types": ["attention", "mlp"]}, "block 'mlp'"),
+        ({"cross_attention_layers": [12]}, "the layer 12 of 12"),
+        ({"num_key_value_heads_per_layer": [4, 4]}, "lists 2 layers"),
+        ({"num_key_value_heads_per_layer": [4, 0] * 6}, "holds 0"),
+        ({"per_layer_config": {"3": {"cache_kind": "new"}}}, "'cache_kind'"),
+        ({"block_configs": [{"ffn": {}}] * 12}, "'block_configs'"),
+        ({"block_configs": [{"attention": {"n_heads_in_group": 4, "window_length": 9}}] * 12}, "'window_length'"),
+        ({"block_configs": [{"attention": {"n_heads_in_group": 5}}] * 12}, "'n_heads_in_group' is 5"),
+        ({"attn_config": {"attn_type": "linear_attention"}}, "'linear_attention'"),
+        ({"attn_config": {"kv_n_heads": 4, "sliding_window_size": 64}}, "'sliding_window_size'"),
     ],
 )
 def test_wrong_configs_are_refused_with_the_key(changes: dict[str, Any], match: str) -> None:
@@ -269,3 +292,169 @@ def test_weights_are_unknown_rather_than_wrong() -> None:
         assert shape(**changes).parameters is None
         assert weights_bytes(shape(**changes)) is None
         assert kv_bytes(shape(**changes), KVConfig("bf16"), 1) == 12 * 2 * 4 * 64 * 2
+
+
+@pytest.mark.parametrize(
+    "key",
+    """
+    linear_attn_config blocksparse_block_size dense_attention_every_n_layers attention_types local_attention
+    mamba_expand ssm_cfg hybrid_layer_pattern num_sink_tokens memory_layers cache_layers_shared kv_share_map
+    conv_window recurrent_block lru_width swa_num_key_value_heads cross_layer_interval sparse_config use_yoco
+    attention_other_setting lightning_layers index_n_heads value_head_dim kv_compress_ratio segment_attention
+    """.split(),  # noqa: SIM905
+)
+def test_a_key_that_may_change_the_cache_and_is_not_understood_refuses_the_figure(key: str) -> None:
+    for value in (2, [1, 2], {"a": 1}, "new"):
+        with pytest.raises(ConfigError, match=f"the config of 'm' has '{key}'"):
+            shape(**{key: value})
+    for off in (None, False, 0, [], {}, ""):
+        assert shape(**{key: off}).layers == shape().layers
+
+
+def test_keys_of_published_files_that_say_nothing_of_the_cache() -> None:
+    harmless: dict[str, Any] = {
+        "attention_bias": True, "attention_dropout": 0.1, "layer_norm_eps": 1e-5, "initializer_range": 0.02,
+        "use_cache": True, "layerdrop": 0.1, "attn_pdrop": 0.1, "mlp_layer_types": ["dense"] * 12, "qk_layernorm": True,
+        "scale_attn_weights": True, "attention_multiplier": 0.5, "rope_scaling": {"type": "linear", "factor": 2.0},
+        "rope_theta": 1e4, "attn_logit_softcapping": 50.0, "query_pre_attn_scalar": 256,
+        "cache_implementation": "hybrid",
+        "pretraining_tp": 1, "no_rope_layers": [1] * 12, "max_window_layers": 28, "use_qk_norm": True,
+        "layer_switch": 4,
+        "order_of_interleaved_layers": "local_attn_first", "moe_layer_freq": 1, "first_k_dense_replace": 1,
+        "attention_softmax_in_fp32": True, "apply_query_key_layer_scaling": True, "use_flash_attn": True,
+        "summary_first_dropout": 0.1, "scale_attn_by_inverse_layer_idx": True, "chunk_size_feed_forward": 128,
+        "output_hidden_states": True, "num_nextn_predict_layers": 1, "mtp_num_layers": 1, "attn_output_gate": True,
+        "mm_vision_select_layer": -2, "drop_vision_last_layer": True, "layernorm_full_attention_alpha": 3.5,
+        "layernorm_linear_attention_beta": 1.0, "interleave_moe_layer_step": 2, "shared_expert_intermediate_size": 512,
+        "attn_temperature_tuning": True, "_attn_implementation_autoset": True, "decoder_sparse_step": 1,
+    }  # fmt: skip
+    assert shape(**harmless).layers == shape().layers
+
+
+def test_kv_heads_of_each_layer() -> None:
+    listed = [4, 4, 1, 2] * 3
+    assert [layer.kv_heads for layer in shape(num_key_value_heads_per_layer=listed).layers] == listed
+    openelm = ModelShape.from_config(
+        {"model_type": "openelm", "num_transformer_layers": 3, "model_dim": 1280, "head_dim": 64, "vocab_size": 32_000}
+        | {"num_query_heads": [12, 16, 20], "num_kv_heads": [3, 4, 5], "num_gqa_groups": 4, "max_context_length": 2048}
+        | {"share_input_output_layers": True, "qkv_multipliers": [0.5, 1.0], "normalize_qk_projections": True},
+        "openelm",
+    )
+    assert ([layer.kv_heads for layer in openelm.layers], openelm.heads) == ([3, 4, 5], 20)
+    assert (openelm.head_dims, openelm.context_tokens) == ((64,), 2048)
+
+
+def test_pruned_layers_without_attention() -> None:
+    """Nemotron NAS: heads by layer, some layers without attention or with a plain matrix in its place."""
+    blocks = [
+        {"attention": {"n_heads_in_group": 4, "no_op": False, "window_length": None}, "ffn": {}},
+        {"attention": {"n_heads_in_group": None, "no_op": True}},
+        {"attention": {"n_heads_in_group": None, "replace_with_linear": True}},
+    ] * 4
+    pruned = shape(block_configs=blocks, num_key_value_heads=None)
+    assert pruned.kind_counts == {"full": 4, "none": 8}
+    assert {layer.kv_heads for layer in pruned.layers if layer.stores_tokens} == {3}
+    # matrices of such layers differ in ways that nobody says
+    assert pruned.parameters is None
+
+
+def test_own_sections_of_layers_are_found_by_number_whatever_its_zeros() -> None:
+    own = shape(layer_types=["full_attention"] * 12, per_layer_config={"05": {"head_dim": 512}, "11": {"head_dim": 32}})
+    assert [layer.k_dim for layer in own.layers] == [64] * 5 + [512] + [64] * 5 + [32]
+
+
+def test_two_attentions_a_layer() -> None:
+    """LongCat-Flash: 28 layers, 56 caches of a latent."""
+    longcat = ModelShape.from_config(
+        {"model_type": "longcat_flash", "num_layers": 28, "hidden_size": 6144, "num_attention_heads": 64}
+        | {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "attention_method": "MLA"},
+        "longcat",
+    )
+    assert reference_bytes(longcat, 1) == 56 * 576 * 2
+
+
+def test_a_state_without_a_formula_is_said() -> None:
+    mixed = shape(attn_type_list=[0, 0, 1] * 4)
+    assert mixed.uncounted == "not counted: the constant state of 8 layers"
+    assert reference_bytes(mixed, 10) == 4 * 2 * 4 * 64 * 10 * 2
+    assert mixed.parameters is None
+    assert shape().uncounted == ""
+
+
+def test_the_cases_of_published_files() -> None:
+    """RecurrentGemma 2B, Llama 3.2 11B Vision and DeciLM 7B at 32k in 16 bit."""
+    k32 = 32_768
+    recurrent = ModelShape.from_config(
+        {"model_type": "recurrent_gemma", "_block_types": ["recurrent", "recurrent", "attention"], "lru_width": 2560}
+        | {"attention_window_size": 2048, "conv1d_width": 4, "head_dim": 256, "hidden_size": 2560}
+        | {"num_attention_heads": 10, "num_hidden_layers": 26, "num_key_value_heads": 1, "vocab_size": 256_000},
+        "recurrentgemma-2b",
+    )
+    assert reference_bytes(recurrent, k32) == 8 * 2048 * 256 * 2 * 2 == 16_777_216
+    text = {**BASE, "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096}
+    text |= {"model_type": "mllama_text_model", "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38]}
+    mllama = ModelShape.from_config({"model_type": "mllama", "text_config": text}, "mllama")
+    assert reference_bytes(mllama, k32) == 32 * 8 * 128 * 2 * 2 * k32 == 4_294_967_296
+    heads = [4] * 8 + [1] * 5 + [4] * 6 + [1] * 10 + [2, 2, 4]
+    deci = ModelShape.from_config(
+        {"model_type": "deci", "num_key_value_heads_per_layer": heads, "hidden_size": 4096, "num_hidden_layers": 32}
+        | {"num_attention_heads": 32, "intermediate_size": 14_336, "vocab_size": 32_000},
+        "decilm-7b",
+    )
+    assert reference_bytes(deci, k32) == sum(heads) * 128 * 2 * 2 * k32
+    for model in (recurrent, mllama, deci):
+        assert "right for this model" not in naive_note(model, k32)
+
+
+STRETCHES = [
+    # (what the file says, the context it gives)
+    ({"max_position_embeddings": 4096}, 4096),
+    # Qwen2.5's card: 32,768 stretched four times
+    ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}}, 131_072),
+    ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}}, 131_072),
+    # Qwen3's files have 40,960 beside an original of 32,768
+    (
+        {"max_position_embeddings": 40_960}
+        | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}},
+        131_072,
+    ),
+    # DeepSeek's and gpt-oss's are stretched already
+    (
+        {"max_position_embeddings": 163_840}
+        | {"rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096}},
+        163_840,
+    ),
+    ({"rope_scaling": {"type": "yarn", "factor": 2.0}}, 65_536),
+    # Llama 3.2: 32 × 8,192 is not its context
+    (
+        {"max_position_embeddings": 131_072}
+        | {"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "original_max_position_embeddings": 8192}},
+        131_072,
+    ),
+    # Phi-3: the original stands outside, and there is no factor
+    (
+        {"max_position_embeddings": 131_072, "original_max_position_embeddings": 4096}
+        | {"rope_scaling": {"type": "longrope", "long_factor": [1.0], "short_factor": [1.0]}},
+        131_072,
+    ),
+    (
+        {"max_position_embeddings": 4096, "original_max_position_embeddings": 512}
+        | {"rope_parameters": {"rope_type": "longrope", "factor": 8.0, "original_max_position_embeddings": 512}},
+        4096,
+    ),
+    ({"max_position_embeddings": 512, "rope_parameters": {"rope_type": "dynamic", "factor": 4.0}}, 2048),
+    ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 4.0}}, 16_384),
+    # Gemma 3 states the stretched length, and has a section for each kind of layer
+    (
+        {"model_type": "gemma3_text", "max_position_embeddings": 131_072}
+        | {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0}, "sliding_attention": {}}},
+        131_072,
+    ),
+    ({"rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}, 32_768),
+    ({"rope_scaling": None}, 32_768),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), STRETCHES)
+def test_context_of_stretched_positions(changes: dict[str, Any], expected: int) -> None:
+    assert shape(**{"max_position_embeddings": 32_768, **changes}).context_tokens == expected

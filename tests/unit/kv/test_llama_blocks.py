@@ -6,7 +6,8 @@ import pytest
 
 from niah.errors import ConfigError
 from niah.kv.base import block_bytes
-from niah.kv.memory import MIB, formula_text, kv_bytes, reference_bytes
+from niah.kv.formula import formula_text
+from niah.kv.memory import MIB, kv_bytes, reference_bytes
 from niah.kv.parse import parse_kv, parse_one
 from niah.kv.shape import LayerShape, ModelShape
 from niah.kv.zoo import builtin_shape
