@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from niah.backends._attention import register
+from niah.backends._stretch import yarn
 from niah.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
     arguments = {"dtype": dtype, "trust_remote_code": options.trust_remote_code}
     if options.revision:
         arguments["revision"] = options.revision
+    if options.yarn_factor is not None:
+        arguments["config"] = stretched_config(options, info, options.yarn_factor)
     try:
         model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
     except ValueError as err:
@@ -136,6 +139,20 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
         attention = "eager"  # soft caps or learned sinks: the model says itself that SDPA cannot do it
         model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
     return ready(model.to(device).eval(), attention)
+
+
+def stretched_config(options: TransformersOptions, info: ModelInfo, factor: float) -> Any:
+    """The model's config with its positions stretched by YaRN.
+
+    Raises:
+        ConfigError: a model whose positions cannot be stretched.
+    """
+    from transformers import AutoConfig
+
+    extra = {"revision": options.revision} if options.revision else {}
+    config = AutoConfig.from_pretrained(info.source, trust_remote_code=options.trust_remote_code, **extra)
+    yarn(config, factor, info.source)
+    return config
 
 
 def ready(model: Any, attention: str) -> Loaded:

@@ -13,6 +13,7 @@ import torch
 
 from niah.backends._alone import answer_alone
 from niah.backends._packed import Question, View, answer_packed, room_needed
+from niah.backends._stretch import in_force
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.backends.caches.method import Running
 from niah.errors import CellError
@@ -69,6 +70,7 @@ class HFSession:
             "prefill_chunk": self._chunk if self._kv.prefill_reads == "quantised" else "whole context",
             "threads": self._running.threads,
             "prefix_reuse": self._request.reuse,
+            **({"rope": rope} if (rope := in_force(loaded.model.config)) else {}),
             "questions": "packed" if self._packs else "forked",
             **self._stored,
         }

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from niah.backends._hf_model import describe_model
+from niah.backends._stretch import stretched
 from niah.backends.base import QUIET, BackendOptions, ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable
 from niah.kv.base import KVConfig
@@ -94,9 +95,7 @@ def describe_for_engine(options: VllmEngineOptions, model: str) -> ModelInfo:
         trust_remote_code=options.trust_remote_code,
         revision=options.revision,
     )
-    if options.yarn_factor is not None and info.context_tokens is not None:
-        info = replace(info, context_tokens=int(info.context_tokens * options.yarn_factor))
-    return info
+    return info if options.yarn_factor is None else stretched(info, options.yarn_factor)
 
 
 def cache_word(kv: KVConfig, *, on_cpu: bool = False) -> str:
@@ -246,6 +245,10 @@ def _overrides(options: VllmEngineOptions, kv: KVConfig, info: ModelInfo) -> dic
         }
         # vLLM takes max_position_embeddings as already scaled
         values |= {"rope_parameters": _rope(options, info) | yarn, "max_position_embeddings": info.context_tokens}
+    own = info.shape.stretch if info.shape is not None else None
+    if own is not None and own.kind == "yarn" and info.context_tokens is not None and own.stated < info.context_tokens:
+        # the file states the length before its own stretching
+        values["max_position_embeddings"] = info.context_tokens
     return values
 
 

@@ -20,7 +20,8 @@ class BackendOptions(BaseModel):
     """Options of a backend, set by ``--set backend.NAME=…``; unknown keys are errors.
 
     A field whose ``json_schema_extra`` says ``{"changes_answer": False}`` (threads, chunk sizes that only cost time)
-    stays out of a cell's identity, so changing it keeps finished cells.
+    stays out of a cell's identity, so changing it keeps finished cells. One that says ``{"since": …}`` came after cells
+    had been made, and stays out while it has its default, which is what those were made with.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,7 +33,14 @@ class BackendOptions(BaseModel):
             for name, info in type(self).model_fields.items()
             if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("changes_answer") is False
         }
-        return self.model_dump(mode="json", exclude=quiet)
+        later = {
+            name
+            for name, info in type(self).model_fields.items()
+            if isinstance(info.json_schema_extra, dict)
+            and "since" in info.json_schema_extra
+            and getattr(self, name) == info.get_default(call_default_factory=True)
+        }
+        return self.model_dump(mode="json", exclude=quiet | later)
 
 
 QUIET: dict[str, Any] = {"changes_answer": False}
