@@ -34,6 +34,7 @@ from niah.store.folder import RunFolder, open_run
 from niah.store.merge import Merged, merge_into, whole_of
 from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord, write_parquet
+from niah.store.sound import check_manifest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -227,11 +228,14 @@ def _outcome(plan: Plan, record: RunRecord, folder: Path, status: str, why: str)
     )
 
 
-def write_outputs(record: RunRecord, plan: Plan | None = None, palette: Palette = "cividis") -> list[str]:
+def write_outputs(
+    record: RunRecord, plan: Plan | None = None, palette: Palette = "cividis", *, trust: bool = False
+) -> list[str]:
     """Parquet, heatmaps, difference maps, memory figure and report; returns notes on what could not be written.
 
     Args:
         plan: what the run came from; without it the needles' surroundings are read or built again from the manifest.
+        trust: for that, do what the folder says: load its plugins, ask its server, open its text.
     """
     notes = []
     try:
@@ -246,7 +250,7 @@ def write_outputs(record: RunRecord, plan: Plan | None = None, palette: Palette 
     from niah.report.html import write_report
     from niah.report.surroundings import surroundings_of, write_surroundings
 
-    around = surroundings_of(record, plan)
+    around = surroundings_of(record, plan, trust=trust)
     if around.pairs:
         write_surroundings(record.path, around)
     write_report([record], record.path / "report.html", palette, [around])
@@ -294,9 +298,10 @@ def load(path: str | Path) -> Run:
     """Read a run folder, or the newest run in a folder of runs.
 
     Raises:
-        StoreError: it is no run folder.
+        StoreError: it is no run folder, or its ``run.json`` is not as niah writes it.
     """
     record = RunRecord.load(open_run(Path(path)).path)
+    check_manifest(record.manifest, record.path)
     return Run(record.path, record.manifest, record.rows, record.torn, record.bad_lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 
 MASK = "***"
 # a shorter "secret" would blot out ordinary words of a run's rows
@@ -48,6 +49,28 @@ def redact(text: str) -> str:
     text = _HEADER.sub(rf"\1\2{MASK}", text)
     text = _BEARER.sub(rf"\1 {MASK}", text)
     return _KEY_VALUE.sub(MASK, text)
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """The text with every character that is not shown itself as an escape: ``\\x1b``, ``\\u202e``, ``\\ud800``.
+
+    What a model, a server or a file says may hold control characters, which steer a terminal, marks that turn the
+    reading direction, and halves of surrogate pairs, which no output can hold.
+
+    Args:
+        lines: keep line breaks and tabs.
+    """
+    kept = "\n\t" if lines else ""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in kept or unicodedata.category(char) == "Zs" else _escape(char)
+        for char in text
+    )
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 class RedactingFormatter(logging.Formatter):

@@ -105,6 +105,11 @@ def add_file(path: Path) -> tuple[str, str]:
     return kind, name
 
 
+def has_files() -> bool:
+    """Whether any plugin was loaded from a file in this process."""
+    return bool(_from_files)
+
+
 def digest(kind: str, name: str) -> str:
     """Digest of the file that a plugin was loaded from with ``add_file``; empty for built-in and installed ones.
 

@@ -38,7 +38,7 @@ class QuickTokenizer:
 
     @property
     def digest(self) -> str:
-        return hashlib.blake2b(f"quicktok {self.name}".encode(), digest_size=16).hexdigest()
+        return _quick_digest(self.name)
 
     def encode(self, text: str) -> list[int]:
         return list(self._encoding.encode_with_special(text))
@@ -57,6 +57,10 @@ class QuickTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._encoding.decode(list(ids)))
+
+
+def _quick_digest(name: str) -> str:
+    return hashlib.blake2b(f"quicktok {name}".encode(), digest_size=16).hexdigest()
 
 
 @cache
@@ -101,6 +105,14 @@ def _named(name: str) -> Tokenizer:
         folder = embedded_folder(name) if name in EMBEDDED else Path(name)
         return FastTokenizer.from_file(folder / "tokenizer.json" if folder.is_dir() else folder, name)
     raise ConfigError(f"no tokenizer named {name!r}.{near(name, ['auto', 'words', *_ENCODINGS, *EMBEDDED])}")
+
+
+def packaged_tokenizer(digest: str) -> Tokenizer | None:
+    """The vocabulary of that digest, where an installed package brings it along."""
+    if importlib.util.find_spec("quicktok") is None:
+        return None
+    name = next((name for name in _ENCODINGS if _quick_digest(name) == digest), None)
+    return None if name is None else QuickTokenizer(name)
 
 
 def headroom(tokenizer: Tokenizer, model: str, wanted: str) -> float:

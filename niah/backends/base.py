@@ -221,6 +221,8 @@ class BackendPlugin(Generic[B]):
         version: goes into every cell's identity; raise it when the same request may get another answer.
         requires: ``(package, extra)`` that must be importable.
         has_batches: its sessions are ``BatchSession``s.
+        is_known_here: whether ``describe`` of this model asks nobody, reads no key and runs no code but ours: only then
+            is it called for a run folder, which somebody else may have written.
     """
 
     name: str
@@ -234,3 +236,4 @@ class BackendPlugin(Generic[B]):
     version: int = 1
     requires: tuple[tuple[str, str], ...] = ()
     has_batches: bool = False
+    is_known_here: Callable[[B, str], bool] = lambda *_: False

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from niah.backends._gguf import is_alias
 from niah.backends._gguf_describe import describe_gguf
 from niah.backends._threads import default_threads
 from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
@@ -141,4 +142,5 @@ PLUGIN = BackendPlugin(
     default_model="smollm2",
     default_kv=("fp16", "q8_0", "q4_0"),
     requires=(("xllamacpp", "llamacpp"), ("transformers", "llamacpp"), ("torch", "llamacpp")),
+    is_known_here=lambda _, model: is_alias(model),
 )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from niah.backends._gguf import is_alias
 from niah.backends._hf_formats import format_problems
 from niah.backends._hf_model import describe_model
 from niah.backends._hf_structure import layer_problems, structure_problems
@@ -158,4 +159,5 @@ PLUGIN = BackendPlugin(
     default_model="smollm2",
     default_kv=("bf16", "int8", "int4"),
     requires=(("torch", "transformers"), ("transformers", "transformers")),
+    is_known_here=lambda _, model: is_alias(model),
 )

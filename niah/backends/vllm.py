@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from niah.backends._gguf import is_alias
 from niah.backends._vllm_check import problems
 from niah.backends._vllm_settings import VllmEngineOptions, describe_for_engine
 from niah.backends.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
@@ -61,4 +62,5 @@ PLUGIN = BackendPlugin(
     default_model="smollm2",
     default_kv=("bf16",),
     requires=(("vllm", "vllm"), ("transformers", "transformers")),
+    is_known_here=lambda _, model: is_alias(model),
 )

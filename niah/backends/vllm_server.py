@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from niah.backends._gguf import is_alias
 from niah.backends._server_http import is_loopback
 from niah.backends._vllm_check import problems
 from niah.backends._vllm_settings import VllmEngineOptions, describe_for_engine
@@ -129,4 +130,5 @@ PLUGIN = BackendPlugin(
     default_model="smollm2",
     default_kv=("bf16",),
     requires=(("transformers", "transformers"),),
+    is_known_here=lambda _, model: is_alias(model),
 )

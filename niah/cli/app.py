@@ -30,6 +30,7 @@ from niah.cli import (
     view,
 )
 from niah.cli.options import with_defaults
+from niah.cli.say import replace_unwritable, say
 from niah.errors import NiahError
 from niah.redact import RedactingFormatter, redact
 
@@ -79,6 +80,7 @@ def _show_trace(kind: type[BaseException], error: BaseException, trace: Tracebac
 
 def main() -> None:
     """Run the command line; a ``NiahError`` is printed as one sentence, with its trace only under ``--debug``."""
+    replace_unwritable()
     debug = "--debug" in sys.argv
     # --debug works wherever it stands
     arguments = with_defaults([a for a in sys.argv[1:] if a != "--debug"])
@@ -88,7 +90,8 @@ def main() -> None:
     sys.excepthook = _show_trace
     for noisy in ("httpx", "httpx2", "httpcore2", "urllib3", "filelock", "matplotlib", "PIL", "asyncio", "fsspec"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    if Path(".env").is_file():
+    # a run folder is data, and its .env somebody else's
+    if Path(".env").is_file() and not Path("run.json").is_file():
         from dotenv import load_dotenv
 
         load_dotenv(Path(".env"))  # what is set already wins
@@ -97,7 +100,7 @@ def main() -> None:
     except NiahError as err:
         if debug:
             raise
-        typer.echo(redact(f"niah: {err}"), err=True)
+        say(redact(f"niah: {err}"), err=True)
         sys.exit(err.exit_code)
     except KeyboardInterrupt:
         typer.echo("niah: interrupted", err=True)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from niah.cli.options import Json
+from niah.cli.options import Json, Plugin, TrustRun
+from niah.cli.say import say
+from niah.redact import printable
 
 if TYPE_CHECKING:
     from niah.api import Run
+    from niah.report.surroundings import Surrounding
     from niah.store.schema import Row
     from niah.types import Prompt
 
@@ -20,24 +24,38 @@ def cell(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     cell_id: Annotated[str, typer.Argument(help="Cell id; its first letters are enough.", metavar="ID")],
     prompt: Annotated[bool, typer.Option("--prompt", help="Print the whole prompt.")] = False,
+    plugin: Plugin = None,
+    trust_run: TrustRun = False,
     as_json: Json = False,
 ) -> None:
     """Needle in its surroundings, question, answer, and why it scored so."""
+    from niah import registry
     from niah.api import load
+    from niah.errors import NiahError, StoreError
 
+    for path in plugin or []:
+        registry.add_file(path)
     record = load(run)
     row = find_row(record, cell_id)
-    built, tokenizer = rebuild(record, row)
-    text = tokenizer.decode(built.ids())
-    matches = built.sha256 == row.prompt_sha256
+    built, why = None, ""
+    try:
+        built = rebuild(record, row, trust=trust_run)
+    except StoreError:
+        raise
+    except NiahError as err:
+        if prompt or trust_run:
+            raise
+        why = str(err)
     if as_json:
-        typer.echo(json.dumps(_document(row, built, text, matches, whole=prompt)))
-    elif prompt:
-        typer.echo(text)
+        typer.echo(json.dumps(_document(record, row, built, why, whole=prompt)))
+    elif prompt and built is not None:
+        say(built.text)
     else:
-        _print(row, built, tokenizer, matches)
-    if not matches:
-        typer.echo("the prompt built now has another hash than the one that was sent", err=True)
+        _print(record, row, built)
+    if built is None:
+        say(f"niah: the prompt was not built again: {why}", err=True)
+    elif not built.matches:
+        say("the prompt built now has another hash than the one that was sent", err=True)
         raise typer.Exit(6)
 
 
@@ -56,50 +74,86 @@ def find_row(record: Run, cell_id: str) -> Row:
     return found[0]
 
 
-def rebuild(record: Run, row: Row) -> tuple[Prompt, Any]:
-    """Build the row's prompt again from the manifest; returns it with the tokenizer."""
-    from niah.errors import ConfigError
-    from niah.report.surroundings import plan_again
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A prompt built again. ``matches``: it has the hash of the one that was sent."""
 
-    plan = plan_again(record.manifest, record.path)
+    prompt: Prompt
+    text: str
+    around: Surrounding
+    matches: bool
+
+
+def rebuild(record: Run, row: Row, *, trust: bool = False) -> Built:
+    """Build the row's prompt again from the manifest.
+
+    Args:
+        trust: do what the folder says for that; see ``niah.runner.reread``.
+    """
+    from niah.errors import ConfigError
+    from niah.report.surroundings import cut_out
+    from niah.runner.reread import plan_again
+
+    plan = plan_again(record.manifest, record.path, {(row.length, row.trial)}, trust=trust)
     for group in plan.groups:
         if group.length != row.length or group.trial != row.trial or row.depth not in group.layout.asked:
             continue
         built = plan.workshop.prompts(group)[list(group.layout.asked).index(row.depth)]
-        return built, plan.info.tokenizer
+        matches = built.sha256 == row.prompt_sha256
+        text = plan.info.tokenizer.decode(built.ids())
+        return Built(built, text, cut_out(built, plan.info.tokenizer, matches), matches)
     raise ConfigError(f"the cell {row.cell_id} is not in the grid that the manifest describes.")
 
 
-def _document(row: Row, built: Prompt, text: str, matches: bool, *, whole: bool) -> dict[str, Any]:
-    from dataclasses import asdict
+def _question(record: Run, row: Row) -> str:
+    questions = record.manifest.get("questions")
+    return str(questions.get(row.pair_id, "")) if isinstance(questions, dict) else ""
 
+
+def _document(record: Run, row: Row, built: Built | None, why: str, *, whole: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
         "cell_id": row.cell_id,
         "prompt_sha256": row.prompt_sha256,
-        "matches": matches,
-        "placements": [asdict(p) for p in built.placements],
-        "question": built.case.question,
+        "matches": None,
+        "placements": [],
+        "question": _question(record, row),
         "row": row.to_json(),
     }
-    return document | ({"prompt": text} if whole else {})
+    if built is None:
+        return document | {"not_built": why}
+    document |= {
+        "matches": built.matches,
+        "placements": [asdict(p) for p in built.prompt.placements],
+        "question": built.prompt.case.question,
+    }
+    return document | ({"prompt": built.text} if whole else {})
 
 
-def _print(row: Row, built: Prompt, tokenizer: Any, matches: bool) -> None:
-    from niah.report.surroundings import cut_out, needle_place
+def _print(record: Run, row: Row, built: Built | None) -> None:
+    from niah.report.surroundings import needle_place, read_surroundings
 
-    placed, around = needle_place(built), cut_out(built, tokenizer, matches)
+    if built is not None:
+        around: Surrounding | None = built.around
+        real: float | None = needle_place(built.prompt).depth_real
+        hashed = f"{row.prompt_sha256[:16]}… {'matches' if built.matches else 'DOES NOT MATCH'}"
+    else:
+        kept = read_surroundings(record.path)
+        around = kept.pairs.get(row.pair_id) if kept is not None else None
+        real, hashed = row.depth_real, f"{row.prompt_sha256[:16]}… not built again"
+    place = "" if real is None else f" (real {real:.4f})"
+    lead = around.lead if around is not None else ""
     lines = {
-        "cell": f"{row.cell_id}  {row.kv} · length {row.length:,} · depth {row.depth:g} (real {placed.depth_real:.4f})",
-        "needle": f"…{around.before} ▶{around.needle}◀ {around.after}…",
-        "question": built.case.question,
+        "cell": f"{row.cell_id}  {row.kv} · length {row.length:,} · depth {row.depth:g}{place}",
+        "needle": "not kept" if around is None else f"…{around.before} ▶{around.needle}◀ {around.after}…",
+        "question": around.question if around is not None else _question(record, row),
         "expected": ", ".join(row.expected),
-        "answer": f"{built.case.answer_prefix.strip()} ▶{row.answer}◀",
+        "answer": f"{lead} ▶{row.answer}◀",
         "outcome": f"{row.outcome}: {row.why or row.error}",
         "tokens": f"{row.prompt_tokens:,} prompt + {row.answer_budget} for the answer = {row.length:,}"
         if row.prompt_tokens
         else "",
         "log p": f"{row.logprob:.3f} of the expected answer" if row.logprob is not None else "not given",
-        "prompt": f"sha256 {row.prompt_sha256[:16]}… {'matches' if matches else 'DOES NOT MATCH'}",
+        "prompt": f"sha256 {hashed}",
     }
     for name, value in lines.items():
-        typer.echo(f"{name:<9} {value}")
+        say(f"{name:<9} {printable(value)}")

@@ -138,13 +138,16 @@ def _runs(results: Path) -> list[dict[str, Any]]:
     from niah.report.summary import summaries
     from niah.store.folder import list_runs
     from niah.store.read import RunRecord
+    from niah.store.sound import check_manifest
 
     found = []
     for folder in list_runs(results):
         accuracy: dict[str, float | None] = {}
         try:
-            manifest = folder.manifest()
-            accuracy = {summary.kv: summary.total.share for summary in summaries(RunRecord.load(folder.path))}
+            record = RunRecord.load(folder.path)
+            check_manifest(record.manifest, record.path)
+            manifest = dict(record.manifest)
+            accuracy = {summary.kv: summary.total.share for summary in summaries(record)}
         except StoreError as err:
             manifest = {"status": "unreadable", "command": str(err)}
         settings = manifest.get("settings")

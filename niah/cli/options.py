@@ -115,6 +115,10 @@ Cache: TypeAlias = Annotated[
 Plugin: TypeAlias = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Python file with KIND and PLUGIN, for this run only.")
 ]
+TrustRun: TypeAlias = Annotated[
+    bool,
+    typer.Option("--trust-run", help="Do what the run folder says: load its plugins, ask its server, open its text."),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on the last line of stdout.")]
 
 

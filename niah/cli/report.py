@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from niah.cli.options import Json
+from niah.cli.options import Json, Plugin, TrustRun
+from niah.cli.say import say
 
 
 def report(
@@ -19,27 +20,37 @@ def report(
     palette: Annotated[
         str, typer.Option("--palette", help="cividis, or classic: the red, yellow and green of 2023.")
     ] = "cividis",
+    plugin: Plugin = None,
+    trust_run: TrustRun = False,
     as_json: Json = False,
 ) -> None:
     """Write the report anew, and the run's figures with it when it is a single run.
 
     Of several runs, the first is what the others are compared with; their report needs a file of its own.
     """
+    from niah import registry
     from niah.api import load, write_outputs
     from niah.errors import ConfigError
     from niah.report.html import write_report
     from niah.report.palette import palette_named
+    from niah.report.surroundings import surroundings_of
 
     colors = palette_named(palette)
     if len(runs) > 1 and output is None:
         raise ConfigError(
             "the report of several runs belongs to none of them. Name its file with -o, as in -o report.html."
         )
+    for path in plugin or []:
+        registry.add_file(path)
     records = [load(path) for path in runs]
     target = output or records[0].path / "report.html"
     if output is None:
-        for note in write_outputs(records[0], palette=colors):
-            typer.echo(note, err=True)
+        for note in write_outputs(records[0], palette=colors, trust=trust_run):
+            say(note, err=True)
     else:
-        write_report(list(records), target, colors)
-    typer.echo(json.dumps({"report": str(target)}) if as_json else str(target))
+        around = [surroundings_of(record, trust=trust_run) for record in records]
+        write_report(list(records), target, colors, around)
+    if as_json:
+        typer.echo(json.dumps({"report": str(target)}))
+    else:
+        say(str(target))

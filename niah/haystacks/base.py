@@ -45,6 +45,10 @@ class Haystack(Protocol):
 class HaystackPlugin(Generic[C]):
     """A source: its options and how to open it. ``open`` gets options and, for text and hf, what follows the name.
 
+    Attributes:
+        is_made: its text comes from options alone, whatever ``argument`` says: no file and no connection is opened, so
+            it can be made again for a run folder that somebody else wrote.
+
     Raises (from ``open``):
         ConfigError: the source cannot be read, is empty or is not text.
     """
@@ -54,3 +58,4 @@ class HaystackPlugin(Generic[C]):
     options: type[C]
     open: Callable[[C, str], Haystack]
     install: str = ""
+    is_made: bool = False

@@ -249,4 +249,5 @@ PLUGIN = HaystackPlugin(
     summary="Endless made-up village chronicle in English; no sentence comes twice.",
     options=ChronicleOptions,
     open=open_chronicle,
+    is_made=True,
 )

@@ -115,4 +115,5 @@ PLUGIN = HaystackPlugin(
     summary="Nothing but distractors in the needles' own shape, each key once.",
     options=NeedlesOptions,
     open=open_needles,
+    is_made=True,
 )

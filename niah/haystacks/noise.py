@@ -58,4 +58,5 @@ PLUGIN = HaystackPlugin(
     summary="Five short filler sentences, repeated for ever (as in RULER).",
     options=NoiseOptions,
     open=open_noise,
+    is_made=True,
 )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from niah.errors import MissingDependency, StoreError
+from niah.errors import MissingDependency
 from niah.grid import length_label
+from niah.redact import printable
 from niah.report.palette import EMPTY, PALING
+from niah.store.folder import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,15 +54,17 @@ def save_figure(figure: Any, path: Path) -> Path:
         StoreError: the file cannot be written.
     """
     from matplotlib import rc_context
+    from matplotlib.text import Text
 
     metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
-    try:
-        with rc_context({"svg.hashsalt": "niah"}):
-            figure.savefig(path, dpi=160, metadata=metadata, facecolor="white")
-    except OSError as err:
-        raise StoreError(
-            f"cannot write {str(path)!r}: {err.strerror or err}. Choose another folder or free some space."
-        ) from err
+    for text in figure.findobj(Text):
+        # names come from files: a control character has no glyph, and no place in an SVG
+        text.set_text(printable(text.get_text(), lines=True))
+    drawn = BytesIO()
+    with rc_context({"svg.hashsalt": "niah"}):
+        figure.savefig(drawn, format=path.suffix.removeprefix("."), dpi=160, metadata=metadata, facecolor="white")
+    # in one step: a link of that name in somebody's folder is replaced, not followed
+    write_atomic(path, drawn.getvalue())
     return path
 
 

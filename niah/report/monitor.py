@@ -69,7 +69,7 @@ def _clocks(samples: Sequence[Mapping[str, Any]]) -> list[float]:
         kv = str(sample.get("kv"))
         try:
             moment = datetime.fromisoformat(sample["at"]).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             moment = last[kv][0] if kv in last else 0.0
         before, clock = last.get(kv, (moment, 0.0))
         clock += min(max(0.0, moment - before), _LONGEST_GAP_S)

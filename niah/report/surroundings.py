@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from niah.errors import CellError, ConfigError, NiahError
+from niah.errors import CellError, ConfigError, NiahError, StoreError
+from niah.runner.reread import plan_again
 from niah.store.folder import RunFolder, write_atomic
 from niah.store.read import RunRecord
 from niah.store.schema import Row
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from niah.runner.workshop import Group
     from niah.tokens import Tokenizer
     from niah.types import Placement, Prompt
+
+# length, trial and depth of a cell
+_Place: TypeAlias = tuple[int, int, float]
 
 FILE = "surroundings.json"
 SCHEMA = 1
@@ -60,29 +64,6 @@ class Surroundings:
     note: str = ""
 
 
-def plan_again(manifest: Mapping[str, Any], where: Path) -> Plan:
-    """The plan of a run, made again from its manifest.
-
-    Raises:
-        ConfigError: the manifest does not say what was asked, or the haystack came from standard input.
-        NiahError: the model's tokenizer or the text is not there any more.
-    """
-    from niah.config import build_config
-    from niah.registry import add_file
-    from niah.runner.plan import make_plan
-
-    asked = manifest.get("asked")
-    if not isinstance(asked, Mapping) or not isinstance(asked.get("config"), Mapping):
-        raise ConfigError(f"the run.json of {str(where)!r} does not say what was asked; it cannot be rebuilt.")
-    config = build_config(asked["config"])
-    if config.haystack.argument == "-":
-        raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
-    for path in config.plugins:
-        add_file(Path(path))
-    # its prompts were built once already
-    return make_plan(config, try_building=False)
-
-
 def needle_place(prompt: Prompt) -> Placement:
     """Where the needle lies that the prompt asks for: one with the answer in it, nearest to the asked depth.
 
@@ -116,11 +97,12 @@ def cut_out(prompt: Prompt, tokenizer: Tokenizer, matches: bool) -> Surrounding:
     )
 
 
-def surroundings_of(record: RunRecord, plan: Plan | None = None) -> Surroundings:
+def surroundings_of(record: RunRecord, plan: Plan | None = None, *, trust: bool = False) -> Surroundings:
     """What stands beside the rows, or else is built again; what cannot be built is told in the note.
 
     Args:
         plan: what the run came from, at its end: everything is then built anew.
+        trust: do what the folder says; see ``niah.runner.reread``.
     """
     if plan is not None:
         try:
@@ -130,64 +112,58 @@ def surroundings_of(record: RunRecord, plan: Plan | None = None) -> Surroundings
     found = read_surroundings(record.path)
     if found is not None:
         return found
-    config = record.manifest.get("asked")
-    if isinstance(config, Mapping) and _plugins(config):
-        return Surroundings({}, "this run used plugin files, which a report does not load")
     if not record.rows:
         return Surroundings({})
     text_tokens = len({row.trial for row in record.rows}) * max(row.length for row in record.rows)
     if text_tokens > REBUILD_TOKENS:
         size = f"{text_tokens / 1e6:.1f} million tokens"
         return Surroundings({}, f"this run has {size} of text, which a report does not build again")
+    contexts = {(row.length, row.trial) for row in record.rows}
     try:
-        return build_surroundings(record.rows, plan_again(record.manifest, record.path))
+        return build_surroundings(record.rows, plan_again(record.manifest, record.path, contexts, trust=trust))
     except NiahError as err:
         return Surroundings({}, str(err).rstrip("."))
 
 
-def _plugins(asked: Mapping[str, Any]) -> bool:
-    config = asked.get("config")
-    return isinstance(config, Mapping) and bool(config.get("plugins"))
-
-
 def build_surroundings(rows: Iterable[Row], plan: Plan, token_budget: int = TOKEN_BUDGET) -> Surroundings:
     """Build asked prompts again, contexts with wrong answers first, as far as the budget of tokens goes."""
-    sent: dict[str, Row] = {}
-    wrong: set[str] = set()
-    contexts: set[tuple[int, int]] = set()
+    sent: dict[_Place, dict[str, Row]] = {}
+    wrong: set[_Place] = set()
     for row in rows:
-        contexts.add((row.length, row.trial))
-        sent.setdefault(row.pair_id, row)
+        sent.setdefault((row.length, row.trial, row.depth), {}).setdefault(row.pair_id, row)
         if row.correct is False:
-            wrong.add(row.pair_id)
+            wrong.add((row.length, row.trial, row.depth))
     owed = []
-    for group in (group for group in plan.groups if (group.length, group.trial) in contexts):
-        ids = [plan.ids(plan.kvs[0], group, case).pair for case in plan.workshop.cases(group)]
-        asked = [pair for pair in ids if pair in sent]
+    for group in plan.groups:
+        places = [(group.length, group.trial, depth) for depth in group.layout.asked]
+        asked = [place for place in places if place in sent]
         if asked:
-            owed.append((not wrong.isdisjoint(asked), group, ids))
+            owed.append((not wrong.isdisjoint(asked), group, places))
     owed.sort(key=lambda item: not item[0])
     pairs: dict[str, Surrounding] = {}
     spent = left_out = 0
-    for _, group, ids in owed:
+    for _, group, places in owed:
         spent += group.length
         if spent > token_budget or len(pairs) >= MOST_PAIRS:
-            left_out += sum(pair in sent for pair in ids)
+            left_out += sum(place in sent for place in places)
             continue
-        pairs |= _group_surroundings(plan, group, ids, sent)
+        pairs |= _group_surroundings(plan, group, places, sent)
     note = f"left out for {left_out:,} cells of this large run, those with wrong answers last" if left_out else ""
     return Surroundings(pairs, note)
 
 
-def _group_surroundings(plan: Plan, group: Group, ids: list[str], sent: Mapping[str, Row]) -> dict[str, Surrounding]:
+def _group_surroundings(
+    plan: Plan, group: Group, places: list[_Place], sent: Mapping[_Place, Mapping[str, Row]]
+) -> dict[str, Surrounding]:
     try:
         prompts = plan.workshop.prompts(group)
     except (CellError, ConfigError):
         return {}  # its rows have failed for the same reason, and say so
     return {
-        pair: cut_out(prompt, plan.info.tokenizer, sent[pair].prompt_sha256 in ("", prompt.sha256))
-        for pair, prompt in zip(ids, prompts, strict=True)
-        if pair in sent and prompt.placements
+        pair: cut_out(prompt, plan.info.tokenizer, row.prompt_sha256 in ("", prompt.sha256))
+        for place, prompt in zip(places, prompts, strict=True)
+        if prompt.placements
+        for pair, row in sent.get(place, {}).items()
     }
 
 
@@ -205,12 +181,12 @@ def write_surroundings(path: Path, found: Surroundings) -> None:
 def read_surroundings(path: Path) -> Surroundings | None:
     """What stands beside the rows; None when there is nothing, or nothing that this version reads."""
     try:
-        data = json.loads((path / FILE).read_text(encoding="utf-8"))
+        data = json.loads(RunFolder(path).reading(FILE).read_text(encoding="utf-8"))
         if data["schema"] != SCHEMA:
             return None
         pairs = {str(pair): _read(item) for pair, item in data["pairs"].items()}
         return Surroundings(pairs, str(data["note"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, StoreError):
         return None  # derived from the rows: whatever is wrong with it, it can be built again
 
 

@@ -15,6 +15,7 @@ from niah.runner.budget import Spending
 from niah.runner.canary import CanaryResult
 from niah.runner.host import hardware, versions
 from niah.runner.plan import Plan
+from niah.runner.reread import Rebuild
 from niah.store.folder import RunFolder
 
 QUESTIONS_KEPT = 2_000
@@ -154,6 +155,7 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
             "digest": info.tokenizer.digest,
             "assembly": shop.segmented(0).mode,
         },
+        "rebuild": Rebuild.of(info).to_json(),
         "prices": plan.prices.to_json() if plan.prices is not None else None,
         "hardware": hardware(),
         "versions": {"niah": version, **versions()},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from niah import registry
@@ -225,13 +226,9 @@ def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
         MissingDependency: a package that the backend needs is not installed.
     """
     lengths, depths = parse_lengths(config.grid.lengths), parse_depths(config.grid.depths)
-    backend: BackendPlugin[Any] = registry.load("backends", config.backend.name)
-    options = validate(backend.options, config.backend.options, "backend")
+    backend, options = backend_of(config)
     _require(backend)
-    names = backend.default_kv if config.kv is None else config.kv
-    if not names:
-        raise ConfigError("kv is empty; name a setting such as bf16,int8.")
-    parse_kv(",".join(names), "bf16")  # a wrong name is told before a model is looked at
+    names = _names(config, backend)
     info = backend.describe(options, config.model or backend.default_model)
     kvs, reference = _settings(config, names, info)
     problems = [p for kv in kvs for p in backend.check(options, kv, info.shape, this_host())]
@@ -252,6 +249,47 @@ def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
     if not problems and try_building:
         _try_building(plan)
     return plan
+
+
+def backend_of(config: RunConfig) -> tuple[BackendPlugin[Any], BackendOptions]:
+    """The backend that a config names, and its options.
+
+    Raises:
+        ConfigError: no such backend, or no such option.
+    """
+    backend: BackendPlugin[Any] = registry.load("backends", config.backend.name)
+    return backend, validate(backend.options, config.backend.options, "backend")
+
+
+def plan_to_read(config: RunConfig, info: ModelInfo, contexts: Collection[tuple[int, int]] | None) -> Plan:
+    """A plan from which prompts and ids of a past run are made again: nothing is described, checked or priced.
+
+    Args:
+        contexts: lengths and trials that are wanted; None wants all.
+
+    Raises:
+        ConfigError: a name, option or grid that is wrong in itself, or no wanted context in that grid.
+    """
+    backend, options = backend_of(config)
+    kvs, reference = _settings(config, _names(config, backend), info)
+    depths, trials = parse_depths(config.grid.depths), config.grid.trials
+    lengths = parse_lengths(config.grid.lengths)
+    if contexts is not None:
+        wanted = {(length, trial) for length, trial in contexts if length in lengths and 0 <= trial < trials}
+        lengths = tuple(sorted({length for length, _ in wanted}))
+        if not lengths:
+            raise ConfigError("none of the asked cells is in the grid that run.json describes.")
+    workshop = Workshop(config, info, max(lengths))
+    groups = _groups(workshop, lengths, depths, trials, None if contexts is None else wanted)
+    return Plan(config, backend, options, info, workshop, kvs, reference, lengths, depths, tuple(groups))
+
+
+def _names(config: RunConfig, backend: BackendPlugin[Any]) -> Sequence[str]:
+    names = backend.default_kv if config.kv is None else config.kv
+    if not names:
+        raise ConfigError("kv is empty; name a setting such as bf16,int8.")
+    parse_kv(",".join(names), "bf16")  # a wrong name is told before a model is looked at
+    return names
 
 
 def _require(backend: BackendPlugin[Any]) -> None:
@@ -301,7 +339,13 @@ def _no_batch(config: RunConfig, backend: BackendPlugin[Any]) -> Iterable[Proble
         yield Problem("reuse", "verify", "requests of a batch share nothing that could be verified", "Leave it out.")
 
 
-def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...], trials: int) -> Iterable[Group]:
+def _groups(
+    workshop: Workshop,
+    lengths: Sequence[int],
+    depths: tuple[float, ...],
+    trials: int,
+    wanted: Collection[tuple[int, int]] | None = None,
+) -> Iterable[Group]:
     """Short contexts first, so that results appear early; a trial's contexts deepest needle first.
 
     With one needle a context, everything before the needle is shared: from the deepest on, each next context keeps
@@ -309,10 +353,10 @@ def _groups(workshop: Workshop, lengths: Sequence[int], depths: tuple[float, ...
     """
     layouts = list(enumerate(workshop.layouts(depths)))
     layouts.sort(key=lambda item: -max(item[1].asked))
-    for length in lengths:
-        for trial in range(trials):
-            for index, layout in layouts:
-                yield Group(length, trial, index, layout)
+    contexts = product(lengths, range(trials)) if wanted is None else sorted(wanted)
+    for length, trial in contexts:
+        for index, layout in layouts:
+            yield Group(length, trial, index, layout)
 
 
 def _contexts(groups: Sequence[Group]) -> list[tuple[int, int]]:

@@ -85,13 +85,18 @@ class Workshop:
         """The group's cases, in the order of ``group.layout.asked``, without assembling their prompts."""
         if group not in self._cases:
             collides = self.segmented(group.trial).collides(self._own(group.length))
-            seed = seed_from("case", self.config.grid.seed, self.task.name, group.length, group.trial, group.index)
+            seed = case_seed(self.config, self.task.name, group)
             cases = self.task.make(self.task_options, seed, group.layout, collides)
-            self._cases[group] = cases if self.info.prefill else [_unprompted(case) for case in cases]
+            self._cases[group] = cases if self.info.prefill else [unprompted(case) for case in cases]
         return self._cases[group]
 
 
-def _unprompted(case: Case) -> Case:
+def case_seed(config: RunConfig, task: str, group: Group) -> int:
+    """What a context's cases are drawn by."""
+    return seed_from("case", config.grid.seed, task, group.length, group.trial, group.index)
+
+
+def unprompted(case: Case) -> Case:
     """The case for a model whose answer cannot be begun for it."""
     return replace(case, answer_prefix="", gold=case.gold.lstrip())
 

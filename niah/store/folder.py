@@ -16,6 +16,7 @@ from types import TracebackType
 from niah.errors import StoreError
 from niah.redact import without_secrets
 from niah.store.schema import Row
+from niah.store.strict import strict_json
 from niah.types import JSON
 
 if sys.platform == "win32":
@@ -34,7 +35,7 @@ _TAIL_BLOCK = 1 << 16
 
 
 @contextmanager
-def _storing(action: str, path: Path) -> Iterator[None]:
+def storing(action: str, path: Path) -> Iterator[None]:
     """Turn the operating system's refusal into one sentence."""
     try:
         yield
@@ -79,7 +80,7 @@ class RunFolder:
         """
         if not re.fullmatch(r"[a-z0-9]+", identity):
             raise ValueError(f"identity {identity!r} must be lower-case letters and digits")
-        with _storing("make a run folder in", out):
+        with storing("make a run folder in", out):
             if out.exists() and not out.is_dir():
                 raise StoreError(f"{str(out)!r} is a file, not a folder of runs. Choose another folder with --out.")
             out.mkdir(parents=True, exist_ok=True)
@@ -102,6 +103,19 @@ class RunFolder:
             raise StoreError(f"{str(path)!r} is a link that leads out of the run folder. Remove it and start again.")
         return path
 
+    def reading(self, name: str) -> Path:
+        """The path of a file to be read in this folder; nothing may be there.
+
+        Raises:
+            StoreError: a link of that name leads out of the folder, or it is no plain file: a folder from elsewhere
+                could have other files shown, or a reader wait for ever.
+        """
+        path = self.file(name)
+        with storing("read", path):
+            if path.exists() and not path.is_file():
+                raise StoreError(f"{str(path)!r} is no plain file, so it is not read. Remove it or restore the file.")
+        return path
+
     def lock(self) -> None:
         """Become the only writer of this run; does nothing when this object is already.
 
@@ -111,7 +125,7 @@ class RunFolder:
         if self._lock is not None:
             return
         path = self.file(LOCK)
-        with _storing("write", path):
+        with storing("write", path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock_file(handle)
@@ -135,7 +149,7 @@ class RunFolder:
         """
         self.lock()
         line = _line(row)
-        with _storing("write", self.path / ROWS):
+        with storing("write", self.path / ROWS):
             if self._rows is None:
                 self._rows = self._open_rows()
             try:
@@ -189,14 +203,14 @@ class RunFolder:
         Raises:
             StoreError: it is missing, not a JSON object, or written by a newer niah.
         """
-        path = self.path / MANIFEST
+        path = self.reading(MANIFEST)
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = strict_json(path.read_bytes().decode("utf-8"))
         except FileNotFoundError as err:
             raise StoreError(
                 f"{str(self.path)!r} holds no {MANIFEST}, so it is no run folder. Give one that `niah run` made."
             ) from err
-        except (OSError, ValueError, RecursionError) as err:
+        except (OSError, ValueError) as err:
             raise StoreError(f"{str(path)!r} cannot be read: {err}. Restore it, or run again with --fresh.") from err
         if not isinstance(data, dict):
             raise StoreError(f"{str(path)!r} holds no JSON object. Restore it, or run again with --fresh.")
@@ -231,7 +245,7 @@ def open_run(path: Path) -> RunFolder:
         raise StoreError(
             f"{str(path)!r} has rows, but its {MANIFEST} is missing. Restore it, or run the command again."
         )
-    with _storing("read", path):
+    with storing("read", path):
         runs = [p for p in path.iterdir() if (p / MANIFEST).is_file()]
     if not runs:
         raise StoreError(f"{str(path)!r} holds no {MANIFEST} and no run folders. Give a folder that `niah run` made.")
@@ -242,7 +256,7 @@ def list_runs(out: Path) -> list[RunFolder]:
     """Run folders in a results folder, newest first; empty when there are none."""
     if not out.is_dir():
         return []
-    with _storing("read", out):
+    with storing("read", out):
         runs = [p for p in out.iterdir() if (p / MANIFEST).is_file()]
     return [RunFolder(p) for p in sorted(runs, key=_started, reverse=True)]
 
@@ -254,7 +268,7 @@ def write_atomic(target: Path, data: bytes) -> None:
         StoreError: it cannot be written; an older file stays as it is.
     """
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    with _storing("write", target):
+    with storing("write", target):
         try:
             # O_EXCL: never through somebody's link of that name
             temporary.unlink(missing_ok=True)
@@ -293,8 +307,8 @@ def _make(out: Path, label: str, identity: str, today: str, fresh: bool) -> Path
 
 def _started(path: Path) -> tuple[float, str]:
     """Start time in seconds since 1970, from the manifest or else from the folder itself; the name breaks ties."""
-    with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, StoreError):
+        manifest = strict_json(RunFolder(path).reading(MANIFEST).read_text(encoding="utf-8"))
         moment = datetime.fromisoformat(manifest.get("started_at"))
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), path.name
     return path.stat().st_mtime, path.name

@@ -78,7 +78,7 @@ def merge_into(folder: RunFolder, shards: Sequence[RunRecord]) -> Merged:
                 folder.append(row)
                 have[row.cell_id] = row
                 added += 1
-    parts = {str(part["shard"]["index"]): part for part in old.get("merged_from", ())}
+    parts = {str(part["shard"]["index"]): part for part in old.get("merged_from") or ()}
     parts |= {str(_shard(record)["index"]): _part(record) for record in shards}
     count = _shard(shards[0])["count"]
     missing = tuple(number for number in range(1, count + 1) if str(number) not in parts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from niah.errors import MissingDependency, StoreError
 from niah.store.folder import RunFolder, write_atomic
+from niah.store.strict import strict_json
 
 LINES = "metrics.jsonl"
 PARQUET = "metrics.parquet"
@@ -30,17 +32,23 @@ def append_sample(folder: RunFolder, kv: str, values: Mapping[str, float]) -> No
 
 
 def read_samples(path: Path) -> list[dict[str, object]]:
-    """Readings of a run folder in order; a torn last line is left out."""
-    file = path / LINES
+    """Readings of a run folder in order: numbers, with ``at`` and ``kv`` as text; what is neither is left out."""
+    file = RunFolder(path).reading(LINES)
     if not file.is_file():
         return []
     found = []
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            found.append(json.loads(line))
+            entry = strict_json(line)
         except ValueError:
             continue  # torn by a kill: readings are samples, the next one follows
-    return [entry for entry in found if isinstance(entry, dict)]
+        if isinstance(entry, dict):
+            found.append({name: value for name, value in entry.items() if _is_reading(name, value)})
+    return found
+
+
+def _is_reading(name: str, value: object) -> bool:
+    return isinstance(value, str) if name in ("at", "kv") else type(value) in (int, float)
 
 
 def write_metrics(path: Path) -> Path | None:
@@ -58,7 +66,8 @@ def write_metrics(path: Path) -> Path | None:
     except ImportError as err:
         raise MissingDependency("pyarrow", "report", "Writing parquet") from err
     names = list(dict.fromkeys(name for sample in samples for name in sample))
-    table = pa.table({name: [sample.get(name) for sample in samples] for name in names})
+    columns = {name: [sample.get(name) for sample in samples] for name in names}
+    table = pa.table({name: pa.array(column, type=_kind(pa, name, column)) for name, column in columns.items()})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     target = RunFolder(path).file(PARQUET)
@@ -66,10 +75,17 @@ def write_metrics(path: Path) -> Path | None:
     return target
 
 
+def _kind(pa: Any, name: str, column: Sequence[object]) -> Any:
+    """A column's type: in one reading a counter may be a whole number, and in the next one not."""
+    if name in ("at", "kv"):
+        return pa.string()
+    return pa.int64() if all(value is None or isinstance(value, int) for value in column) else pa.float64()
+
+
 def load_samples(path: Path) -> list[dict[str, object]]:
     """Readings of a run folder in order, from the lines or, where only that was kept, from the parquet file."""
     samples = read_samples(path)
-    file = path / PARQUET
+    file = RunFolder(path).reading(PARQUET)
     if samples or not file.is_file():
         return samples
     try:

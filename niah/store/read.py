@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from niah.errors import MissingDependency
-from niah.store.folder import ROWS, RunFolder, open_run, write_atomic
+from niah.store.folder import ROWS, RunFolder, open_run, storing, write_atomic
 from niah.store.schema import Row
+from niah.store.strict import strict_json
 from niah.types import JSON, KVUsage, Timing
 
 if TYPE_CHECKING:
@@ -42,22 +43,22 @@ def read_rows(folder: RunFolder) -> RowsRead:
     """All whole rows of a run; none when the run has not written any.
 
     Raises:
-        StoreError: a row was written by a newer niah.
+        StoreError: a row was written by a newer niah, or the file cannot be read.
     """
-    path = folder.path / ROWS
+    path = folder.reading(ROWS)
     rows: list[Row] = []
     bad_lines: list[int] = []
     if not path.is_file():
         return RowsRead(rows, torn=False, bad_lines=bad_lines)
-    with path.open("rb") as file:
+    with storing("read", path), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return RowsRead(rows, torn=True, bad_lines=bad_lines)
             if not line.strip():
                 continue
             try:
-                rows.append(_parse(line))
-            except (ValueError, RecursionError):
+                rows.append(parse_row(line))
+            except ValueError:
                 bad_lines.append(number)
     return RowsRead(rows, torn=False, bad_lines=bad_lines)
 
@@ -181,22 +182,16 @@ def write_parquet(record: RunRecord) -> Path:
     return target
 
 
-def _parse(line: bytes) -> Row:
-    data = json.loads(line.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite_float)
+def parse_row(line: bytes) -> Row:
+    """One line of ``rows.jsonl``.
+
+    Raises:
+        ValueError: it is no row. StoreError: a newer niah wrote it.
+    """
+    data = strict_json(line.decode("utf-8"))
     if not isinstance(data, dict):
         raise ValueError("a row is a JSON object")  # noqa: TRY004 - a broken line is one kind of error to its reader
     return Row.from_json(data)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is too large for a number")
-    return value
 
 
 def _columns() -> dict[str, tuple[Any, str | None]]:

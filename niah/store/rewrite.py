@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from niah.errors import StoreError
 from niah.store.folder import ROWS, RunFolder, write_atomic
+from niah.store.read import parse_row
 from niah.store.schema import Row
 
 
@@ -27,8 +28,8 @@ def rewrite_rows(folder: RunFolder, change: Callable[[Row], Row]) -> int:
     changed = 0
     for index, line in enumerate(lines):
         try:
-            row = Row.from_json(json.loads(line))
-        except (ValueError, TypeError, RecursionError):
+            row = parse_row(line)
+        except ValueError:
             continue
         new = change(row)
         if new != row:

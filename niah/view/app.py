@@ -25,6 +25,7 @@ from niah.report.palette import Palette, stops
 from niah.report.surroundings import Surroundings, read_surroundings
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord
+from niah.store.sound import check_manifest
 from niah.view.follow import Follower
 from niah.view.guard import Access, Guard
 from niah.view.runs import Results, state_of
@@ -125,6 +126,8 @@ class _Pages:
 
     def _render(self, paths: Sequence[Path]) -> str:
         records = [RunRecord.load(path) for path in paths]
+        for record in records:
+            check_manifest(record.manifest, record.path)
         # plugin code and models belong to niah report; a viewer only reads what is there
         around = [read_surroundings(path) or Surroundings({}, _NOT_KEPT) for path in paths]
         return render_report(records, self._palette, around, home="/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +9,7 @@ from typing import Any
 
 from niah.errors import StoreError
 from niah.store.folder import ROWS, RunFolder
-from niah.store.read import newest
+from niah.store.read import newest, parse_row
 from niah.store.schema import Row
 from niah.view.runs import entry_of
 
@@ -34,7 +33,7 @@ class Follower:
         Raises:
             StoreError: a row was written by a newer niah.
         """
-        path = self._folder.path / ROWS
+        path = self._folder.reading(ROWS)
         if not path.is_file():
             return
         with path.open("rb") as file:
@@ -97,16 +96,15 @@ class Follower:
 
 def _row(line: bytes) -> Row | None:
     try:
-        data = json.loads(line)
-        return Row.from_json(data) if isinstance(data, dict) else None
-    except (ValueError, RecursionError):
+        return parse_row(line)
+    except ValueError:
         return None  # a damaged line is counted and named by the report
 
 
 def _moment(row: Row) -> float | None:
     try:
         return datetime.fromisoformat(row.finished_at).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

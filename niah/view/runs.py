@@ -136,9 +136,9 @@ def _started(path: Path) -> tuple[float, str]:
     stamp = state_of(path)
     try:
         moment = datetime.fromisoformat(_entry(path, stamp).started_at)
-    except ValueError:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), path.name
+    except (ValueError, OverflowError):
         return stamp[2] / 1e9, path.name
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), path.name
 
 
 def state_of(path: Path) -> Stamp:

@@ -74,7 +74,7 @@ def test_wrong_answers_come_first_where_not_all_fit(run: RunRecord) -> None:
     [
         ({}, "does not say what was asked"),
         ({"asked": {"config": {"haystack": {"name": "text", "argument": "-"}}}}, "standard input"),
-        ({"asked": {"config": {"plugins": ["evil.py"]}}}, "plugin files, which a report does not load"),
+        ({"asked": {"config": {"plugins": ["evil.py"]}}}, "plugin files, which a report does not load by itself"),
         ({"asked": {"config": {"backend": {"name": "gone"}}}}, "no backend named 'gone'"),
         ({"asked": {"config": 7}}, "does not say what was asked"),
     ],
