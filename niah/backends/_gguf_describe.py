@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from niah.backends._gguf import is_alias, needs_conversion, parsed_once
+from niah.backends._gguf_file import check_gguf, check_start
 from niah.backends._hf_model import describe_model
 from niah.backends.base import ModelInfo
 from niah.config import as_path
@@ -18,7 +19,6 @@ from niah.kv.shape import LayerShape
 from niah.models import EMBEDDED, cache_root, embedded_folder, embedded_gguf, file_revision
 
 _PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")
-_MAGIC = b"GGUF"
 
 
 def describe_gguf(model: str, *, template: str, swa_full: bool) -> ModelInfo:
@@ -32,9 +32,15 @@ def describe_gguf(model: str, *, template: str, swa_full: bool) -> ModelInfo:
         ConfigError: no GGUF file of that name, or one whose architecture transformers cannot read.
     """
     path = find_gguf(model)
+    if not is_alias(model):  # the embedded ones have a checksum
+        check_gguf(path, model)
     revision = file_revision(path)
     info = describe_model(
-        str(_described(model, path, revision)), template=template, trust_remote_code=False, revision=None
+        str(_described(model, path, revision)),
+        template=template,
+        trust_remote_code=False,
+        revision=None,
+        needs_weights=False,
     )
     shape = info.shape
     if shape is not None:
@@ -62,17 +68,23 @@ def find_gguf(model: str) -> Path:
         files = sorted(path.glob("*.gguf"))
         # of a file in parts the first one leads to the others
         first = [file for file in files if (part := _PART.search(file.name)) is None or part[1] == "00001"]
-        if len(first) != 1:
-            said = "no GGUF file" if not first else f"{len(first)} GGUF files"
-            raise ConfigError(f"the folder {model!r} holds {said}: llama.cpp needs one. Name the .gguf file itself.")
+        if not first:
+            other = " (it holds a model for --backend transformers)" if (path / "config.json").is_file() else ""
+            raise ConfigError(
+                f"the folder {model!r} holds no GGUF file{other}: llama.cpp needs one. Name the .gguf file itself."
+            )
+        if len(first) > 1:
+            named = ", ".join(file.name for file in first[:4]) + (" …" if len(first) > 4 else "")
+            raise ConfigError(
+                f"the folder {model!r} holds {len(first)} GGUF files: llama.cpp needs one. Name the .gguf file itself: "
+                f"{named}."
+            )
         path = first[0]
     if not path.is_file():
         raise ConfigError(
             f"no GGUF model {model!r}.{near(model, EMBEDDED)} A .gguf file or a folder that holds one works too."
         )
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise ConfigError(f"{model!r} is not a GGUF file (it does not start with 'GGUF'). Name a .gguf model.")
+    check_start(path, model)
     return path.resolve()
 
 

@@ -6,25 +6,31 @@ from pathlib import Path
 from typing import Any
 
 from niah.backends._gguf import converted_folder, is_alias
+from niah.backends._hf_loadable import needs_own_code
+from niah.backends._model_files import check_file, check_folder
 from niah.backends.base import ModelInfo
 from niah.config import as_path
 from niah.errors import ConfigError, near
+from niah.hub import require_cached_or_reachable
 from niah.kv.shape import ModelShape
 from niah.models import EMBEDDED, folder_revision
 from niah.tokens import FastTokenizer, Template
 
 
-def describe_model(model: str, *, template: str, trust_remote_code: bool, revision: str | None) -> ModelInfo:
+def describe_model(
+    model: str, *, template: str, trust_remote_code: bool, revision: str | None, needs_weights: bool = True
+) -> ModelInfo:
     """What a plan needs to know of a model.
 
     Args:
         template: ``auto`` (chat where the model has a template), ``chat`` or ``completion``.
         revision: of a hub model; local folders have a digest instead.
+        needs_weights: ``False`` for a folder with a config and a tokenizer alone.
 
     Raises:
-        ConfigError: no such model, no fast tokenizer, or no such template.
+        ConfigError: no such model, files that cannot be used, no fast tokenizer, or no such template.
     """
-    source = _locate(model)
+    source = _locate(model, revision, needs_weights=needs_weights)
     from transformers import AutoConfig, AutoTokenizer
 
     local = Path(source).is_dir()
@@ -34,7 +40,7 @@ def describe_model(model: str, *, template: str, trust_remote_code: bool, revisi
     try:
         config = AutoConfig.from_pretrained(source, **extra)
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
-    except (OSError, ValueError, KeyError) as err:
+    except Exception as err:  # what is in the files of a stranger's model fails in many ways
         raise _unreadable(model, local, err) from err
     if not getattr(tokenizer, "is_fast", False):
         raise ConfigError(
@@ -54,28 +60,37 @@ def describe_model(model: str, *, template: str, trust_remote_code: bool, revisi
     )
 
 
-def _locate(model: str) -> str:
+def _locate(model: str, revision: str | None, *, needs_weights: bool) -> str:
     """A folder or hub id for a model name; embedded models are converted at first use."""
     if is_alias(model):
         return str(converted_folder(model))
     path = as_path(model)
     if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ConfigError(f"the folder {model!r} has no config.json, so it is not a model: name the one that has.")
+        check_folder(path, model, needs_weights=needs_weights)
         return str(path)
+    if path.is_file():
+        check_file(path, model)
     if path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
         raise ConfigError(f"the model folder {model!r} does not exist.")
     if "/" not in model:
         raise ConfigError(
             f"no model named {model!r}.{near(model, EMBEDDED)} A folder or a hub id such as org/name works too."
         )
+    require_cached_or_reachable(model, "config.json", revision)
     return model
 
 
 def _unreadable(model: str, local: bool, err: Exception) -> ConfigError:
-    reason = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
-    where = "the folder" if local else "the hub id (not in the local cache, and the hub did not answer)"
-    return ConfigError(f"cannot read the model {model!r}: {where} gave: {reason[:300]}")
+    if "trust_remote_code" in str(err):
+        return ConfigError(needs_own_code(model))
+    # a first line that ends in a colon says nothing yet
+    lines = [line.strip() for line in str(err).splitlines() if line.strip()] or [type(err).__name__]
+    reason = " ".join(lines[: 1 + lines[0].endswith(":")]).rstrip(".")
+    where = "its folder" if local else "the hub"
+    return ConfigError(
+        f"cannot read the model {model!r} from {where}: {reason[:300]}. Look at its config.json and tokenizer files"
+        + ("." if local else ", or whether it is private (HF_TOKEN).")
+    )
 
 
 def _template(wanted: str, tokenizer: Any, model: str) -> Template:

@@ -58,6 +58,7 @@ class TransformersOptions(BackendOptions):
 
 def _describe(options: TransformersOptions, model: str) -> ModelInfo:
     from niah.backends._hf_load import pick_device, pick_dtype, stretched_config
+    from niah.backends._hf_loadable import check_loadable
 
     info = describe_model(
         model,
@@ -65,6 +66,7 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
         trust_remote_code=options.trust_remote_code,
         revision=options.revision,
     )
+    check_loadable(info.source, model, trust_remote_code=options.trust_remote_code, revision=options.revision)
     if options.yarn_factor is not None:
         stretched_config(options, info, options.yarn_factor)  # refuses a model whose positions cannot be stretched
         info = stretched(info, options.yarn_factor)

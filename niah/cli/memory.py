@@ -103,6 +103,8 @@ def _known(model: str) -> str:
 
 
 def _hub_shape(model: str) -> ModelShape:
+    from niah.hub import is_switched_off, require_cached_or_reachable
+
     try:
         from transformers import AutoConfig
     except ImportError as err:
@@ -110,6 +112,11 @@ def _hub_shape(model: str) -> ModelShape:
             f"{model!r} is no folder and no built-in model, and asking the hub needs the package 'transformers': "
             f"pip install 'niah-kv[transformers]'.{_known(model)}"
         ) from err
+    try:
+        if not is_switched_off():  # then the library answers at once
+            require_cached_or_reachable(model, "config.json")
+    except ConfigError as err:
+        raise ConfigError(f"{err}{_known(model)}") from err
     try:
         with boundary("hub", model):
             config = AutoConfig.from_pretrained(model)

@@ -14,6 +14,7 @@ from niah.errors import ConfigError, MissingDependency, near
 from niah.haystacks import sentences
 from niah.haystacks.base import HaystackOptions, HaystackPlugin
 from niah.haystacks.text import PARAGRAPH, normalised, seeded_stride
+from niah.hub import out_of_reach, quiet
 
 DEFAULT_SPLIT = "train"
 DEFAULT_COLUMN = "text"
@@ -187,6 +188,11 @@ def _open_local(datasets: Any, source: Source) -> tuple[Any, str]:
 def _open_hub(datasets: Any, source: Source) -> tuple[Any, str]:
     from huggingface_hub import HfApi
 
+    quiet()
+    if why := out_of_reach():
+        raise ConfigError(
+            f"haystack 'hf:{source.argument}' is no path on this machine, and {why}. Give a local file or folder."
+        )
     with _reading(source):
         # the commit is asked for first and then read, so that the text is the one that the digest names
         revision = HfApi().dataset_info(source.name).sha or ""

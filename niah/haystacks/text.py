@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import lzma
@@ -75,7 +76,7 @@ def open_text(options: TextOptions, argument: str) -> Text:
     """Read all of the text.
 
     Raises:
-        ConfigError: nothing is there, it cannot be read, is not UTF-8 text, or holds no text.
+        ConfigError: nothing is there, it cannot be read, is no text in a Unicode encoding, or holds no text.
     """
     if not argument:
         raise ConfigError("haystack 'text' needs a path: use text:FILE, text:FOLDER, text:'GLOB' or text:- (stdin).")
@@ -143,16 +144,47 @@ def _contents(path: Path) -> bytes:
     return raw
 
 
+# text in two or four bytes a character says so at its start; what begins with neither mark is UTF-8
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE_BYTES = 4096
+
+
 def _decoded(raw: bytes, name: str) -> str:
-    """Text of UTF-8 bytes, normalised."""
-    advice = "Convert it to UTF-8 text."
-    zero = raw.find(b"\0")
-    if zero >= 0:
-        raise ConfigError(f"haystack 'text': {name} is binary: NUL at byte {zero}. {advice}")
+    """Text of UTF-8 bytes, or of UTF-16 and UTF-32 with their mark, normalised."""
+    encoding = next((encoding for mark, encoding in _MARKS if raw.startswith(mark)), "utf-8")
+    if encoding == "utf-8":
+        _refuse_binary(raw, name)
     try:
-        return normalised(raw.decode("utf-8"))
+        text = raw.decode(encoding)
     except UnicodeDecodeError as err:
-        raise ConfigError(f"haystack 'text': {name} is not UTF-8: {err.reason} at byte {err.start}. {advice}") from err
+        what = "is not UTF-8" if encoding == "utf-8" else f"is damaged {encoding.upper()}"
+        advice = "Convert it to UTF-8 text." if encoding == "utf-8" else "Save it anew as UTF-8 text."
+        raise ConfigError(f"haystack 'text': {name} {what}: {err.reason} at byte {err.start}. {advice}") from err
+    zero = text.find("\0")
+    if zero >= 0:
+        raise ConfigError(f"haystack 'text': {name} is binary: NUL at character {zero}. Convert it to UTF-8 text.")
+    return normalised(text)
+
+
+def _refuse_binary(raw: bytes, name: str) -> None:
+    zero = raw.find(b"\0")
+    if zero < 0:
+        return
+    sample = raw[:_SAMPLE_BYTES]
+    halves = [sample[side::2].count(0) / max(1, len(sample) // 2) for side in (0, 1)]
+    # letters of most scripts share one of their two bytes, which in Latin text is zero
+    if max(halves) > 0.4 > 0.1 > min(halves):
+        order = "UTF-16BE" if halves[0] > halves[1] else "UTF-16LE"
+        raise ConfigError(
+            f"haystack 'text': {name} looks like {order} text without its mark. Convert it to UTF-8: "
+            f"iconv -f {order} -t UTF-8 FILE."
+        )
+    raise ConfigError(f"haystack 'text': {name} is binary: NUL at byte {zero}. Convert it to UTF-8 text.")
 
 
 PLUGIN = HaystackPlugin(

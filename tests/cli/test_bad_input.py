@@ -96,9 +96,11 @@ def test_broken_weights_are_one_sentence(niah, tmp_path: Path, smollm2_folder: P
         shutil.copy(smollm2_folder / name, tmp_path / name)
     (tmp_path / "model.safetensors").write_bytes((smollm2_folder / "model.safetensors").read_bytes()[:100_000])
     said = niah("run", "-m", tmp_path, "-l", "512", "-d", "2", "--kv", "bf16", "--out", tmp_path / "out")
-    assert said.code == 4
-    assert "cannot load" in said.err
+    assert said.code == 2
+    assert "model.safetensors of the model" in said.err
+    assert "is cut short: it has 100,000 of" in said.err
     assert "Traceback" not in said.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_unknown_yaml_key(niah, tmp_path: Path) -> None:

@@ -106,6 +106,17 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+def test_text_with_a_mark_is_read_as_it_says(tmp_path: Path, encoding: str) -> None:
+    text = "Übergänge führen hinüber. 東京は雨です。 One more."
+    (tmp_path / "plain.txt").write_bytes(text.encode())
+    (tmp_path / "marked.txt").write_bytes(text.encode(encoding))
+    assert _open(tmp_path / "marked.txt").digest == _open(tmp_path / "plain.txt").digest
+    for byte_order, mark in (("utf-16-be", b"\xfe\xff"), ("utf-32-be", b"\0\0\xfe\xff")):
+        (tmp_path / "other.txt").write_bytes(mark + text.encode(byte_order))
+        assert _open(tmp_path / "other.txt").digest == _open(tmp_path / "plain.txt").digest
+
+
 def test_the_stride_visits_every_place() -> None:
     for count in range(1, 60):
         stride = seeded_stride("a digest", count)
@@ -118,6 +129,14 @@ def test_the_stride_visits_every_place() -> None:
         ("empty.txt", b" \n", "holds no text but white space; give it some"),
         ("nul.txt", b"text\0more", "'.*nul.txt' is binary: NUL at byte 4"),
         ("latin.txt", "déjà".encode("latin-1"), "'.*latin.txt' is not UTF-8: invalid continuation byte at byte 1"),
+        (
+            "wide.txt",
+            "Plain text.".encode("utf-16-le"),
+            "looks like UTF-16LE text without its mark. Convert it to UTF-8: i",
+        ),
+        ("other.txt", "Plain text.".encode("utf-16-be"), "looks like UTF-16BE text without its mark"),
+        ("cut.txt", "Plain text.".encode("utf-16")[:-1], "is damaged UTF-16: truncated data"),
+        ("nul16.txt", "text\0more".encode("utf-16"), "is binary: NUL at character 4"),
         ("bad.txt.gz", b"not gzip", "'.*bad.txt.gz' cannot be decompressed: Not a gzipped file"),
         ("short.txt.gz", gzip.compress(b"text")[:-4], "cannot be decompressed: .*end-of-stream"),
         ("bad.txt.xz", b"not xz", "'.*bad.txt.xz' cannot be decompressed"),
