@@ -112,6 +112,8 @@ def setting_json(summary: SettingSummary) -> dict[str, Any]:
         "accuracy": total.share,
         "ci": [total.interval.low, total.interval.high] if total.share is not None else None,
         "n": total.answered,
+        "contexts": total.contexts,
+        "ci_assumed": total.is_assumed,
         "asked": total.trials,
         "accuracy_of_asked": summary.share_of_asked,
         "kv_bytes_per_token": summary.kv_bytes_per_token,

@@ -90,12 +90,23 @@ def _missed(report: ComparisonReport, max_drop: float | None, fail_on: str | Non
 
 
 def _not_judged(report: ComparisonReport, max_drop: float | None, fail_on: str | None) -> list[str]:
-    """Settings that a gate could not judge because a canary failed: a gate must not pass them in silence."""
+    """Settings that a gate could not judge, because a canary failed or the texts are too few for what they seem to
+    show: a gate must not pass them in silence."""
+    from niah.stats.power import MIN_CONTEXTS
+
     if max_drop is None and fail_on is None:
         return []
-    return [
+    found = [
         f"{item.new} cannot be judged: a canary failed, see niah show." for item in report.comparisons if item.broken
     ]
+    if max_drop is not None:
+        found += [
+            f"{item.new} cannot be judged: it seems to have fallen by more than --max-drop {max_drop:g}, but a verdict "
+            f"needs {MIN_CONTEXTS} contexts (lengths × trials), and these are {item.contexts}; run more --trials."
+            for item in report.comparisons
+            if item.few_contexts and item.seems_to_drop_more_than(max_drop)
+        ]
+    return found
 
 
 def _print(report: ComparisonReport) -> None:
@@ -121,9 +132,10 @@ def _print(report: ComparisonReport) -> None:
         typer.echo("\nquality against memory")
         console.print(text.edge_table(report))
     caveats = [f"{item.total.new}: {caveat}" for item in report.items for caveat in item.total.caveats]
-    if caveats or report.notes:
+    notes = [*caveats, *report.notes, *filter(None, [report.corrected])]
+    if notes:
         typer.echo("\nread with care")
-        for line in [*caveats, *report.notes]:
+        for line in notes:
             typer.echo(f" {text.printable(line)}")
     for item in report.items:
         if item.differs:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from niah.errors import ConfigError, near
 from niah.report.summary import bytes_per_token
-from niah.stats.compare import MARGIN, CellDifference, Comparison, cell_differences, compare_pairs, judge
+from niah.stats.clustered import clustered_interval, contexts_of
+from niah.stats.compare import MARGIN, CellDifference, Comparison, cell_differences, compare_pairs, decisive_p
+from niah.stats.correlation import changes_together
 from niah.stats.effective import BAR, EffectiveLength, effective_length
-from niah.stats.holm import holm
-from niah.stats.intervals import wilson
+from niah.stats.holm import holm, holm_levels
 from niah.stats.pairs import Pairs, join_rows
 from niah.stats.pareto import Point, pareto_edge
-from niah.stats.power import MIN_CONTEXTS, detectable_drop
+from niah.stats.power import ALPHA, ASSUMED_CORRELATION, MIN_CONTEXTS, detectable_drop
 from niah.stats.ushape import UShape, ushape, ushape_change
 from niah.store.read import RunRecord
 from niah.store.schema import Row
@@ -132,6 +133,17 @@ class ComparisonReport:
     notes: tuple[str, ...] = ()
 
     @property
+    def corrected(self) -> str:
+        """That several comparisons are judged together, in words; empty when it is one alone."""
+        together = max((item.total.together for item in self.items), default=1)
+        if together < 2:
+            return ""
+        return (
+            f"{together} comparisons: p and intervals are corrected for their number (Holm), so that even one wrong "
+            f"better or worse among them comes up in at most {ALPHA * 100:g} %; likewise those by length, and by depth"
+        )
+
+    @property
     def comparisons(self) -> tuple[Comparison, ...]:
         return tuple(item.total for item in self.items)
 
@@ -151,6 +163,7 @@ class ComparisonReport:
             "comparisons": [item.to_json() for item in self.items],
             "pareto": points,
             "notes": list(self.notes),
+            "corrected": self.corrected,
             "exit": exit_code,
         }
 
@@ -201,17 +214,18 @@ def compare_records(
         if not any(row.outcome == "answered" for row in record.rows):
             raise ConfigError(f"the run {str(record.path)!r} has no answered cell yet; run it to its end first.")
     sides = _choose(records, base_kv, kvs)
-    items, notes = [], []
+    joined, notes = [], []
     for base, new in sides:
-        item = _compare(base, new, margin, bar)
-        if item is None:
-            notes.append(f"{new.name} has no pair in common with {base.name}: {_why_no_pair(base, new)}")
+        pairs = join_rows(base.rows, new.rows)
+        if len(pairs):
+            joined.append((base, new, pairs))
         else:
-            items.append(item)
-    if not items:
+            notes.append(f"{new.name} has no pair in common with {base.name}: {_why_no_pair(base, new)}")
+    if not joined:
         raise ConfigError(f"nothing can be compared. {notes[0]}.")
+    items = _compare_together(joined, margin, bar)
     notes += [note for record in _unique(records) for note in _state_notes(record)]
-    return ComparisonReport(_corrected(items), _points(items), (*notes, *_left_out(records, sides, kvs)))
+    return ComparisonReport(items, _points(items), (*notes, *_left_out(records, sides, kvs)))
 
 
 def _check_numbers(margin: float, bar: float) -> None:
@@ -268,58 +282,66 @@ def _named(record: RunRecord, kv: str) -> str:
     return f"{own[1] if own else record.path.name}:{kv}"
 
 
-def _compare(base: Side, new: Side, margin: float, bar: float) -> Compared | None:
-    pairs = join_rows(base.rows, new.rows)
-    if not len(pairs):
-        return None
-    broken = [side.name for side in (base, new) if side.record.broken(side.kv)]
-    names: dict[str, Any] = {"base": base.name, "new": new.name, "margin": margin, "broken": broken}
-    total = compare_pairs(pairs, **names)
-    differs = tuple(_differs(base, new))
-    caveats = [*total.caveats, *_power_caveat(total), *_side_caveats(base, new, differs)]
-    return Compared(
-        base=base,
-        new=new,
-        pairs=pairs,
-        total=replace(total, caveats=tuple(caveats)),
-        by_length=tuple((length, compare_pairs(part, **names)) for length, part in pairs.by_length()),
-        by_band=tuple((name, compare_pairs(part, **names)) for name, part in pairs.by_band()),
-        differs=differs,
-        bar=bar,
-    )
+Joined: TypeAlias = tuple[Side, Side, Pairs]
+Named: TypeAlias = tuple[Joined, Pairs]
 
 
-def _corrected(items: Sequence[Compared]) -> tuple[Compared, ...]:
-    """P-values corrected over what was compared together: settings, and within each its lengths and depth bands."""
-    totals = _holm([item.total for item in items])
+def _compare_together(joined: Sequence[Joined], margin: float, bar: float) -> tuple[Compared, ...]:
+    """All comparisons of a call: three families that are corrected for their number each, the settings as a whole,
+    their lengths, and their depth bands."""
+    totals = _family([(item, item[2]) for item in joined], margin)
+    lengths = [(item, length, part) for item in joined for length, part in item[2].by_length()]
+    by_length = _family([(item, part) for item, _, part in lengths], margin)
+    bands = [(item, name, part) for item in joined for name, part in item[2].by_band()]
+    by_band = _family([(item, part) for item, _, part in bands], margin)
     found = []
-    for item, total in zip(items, totals, strict=True):
-        if len(items) > 1 and total.verdict in ("better", "worse") and (total.p_holm or 0) >= 0.05:
-            caveat = f"one of {len(items)} comparisons: corrected for their number, p = {total.p_holm:.3f}"
-            total = replace(total, caveats=(*total.caveats, caveat))  # noqa: PLW2901
-        lengths = [_judged_anew(part) for part in _holm([part for _, part in item.by_length])]
-        bands = [_judged_anew(part) for part in _holm([part for _, part in item.by_band])]
+    for item, total in zip(joined, totals, strict=True):
+        base, new, pairs = item
+        differs = tuple(_differs(base, new))
+        caveats = [*total.caveats, *_power_caveat(total, pairs), *_side_caveats(base, new, differs)]
         found.append(
-            replace(
-                item,
-                total=total,
-                by_length=tuple((key, part) for (key, _), part in zip(item.by_length, lengths, strict=True)),
-                by_band=tuple((key, part) for (key, _), part in zip(item.by_band, bands, strict=True)),
+            Compared(
+                base=base,
+                new=new,
+                pairs=pairs,
+                total=replace(total, caveats=tuple(caveats)),
+                by_length=tuple((n, part) for (own, n, _), part in zip(lengths, by_length, strict=True) if own is item),
+                by_band=tuple((n, part) for (own, n, _), part in zip(bands, by_band, strict=True) if own is item),
+                differs=differs,
+                bar=bar,
             )
         )
     return tuple(found)
 
 
-def _holm(parts: Sequence[Comparison]) -> list[Comparison]:
-    adjusted = holm([part.p for part in parts])
-    return [replace(part, p_holm=p) for part, p in zip(parts, adjusted, strict=True)]
+def _family(members: Sequence[Named], margin: float) -> list[Comparison]:
+    """Comparisons that are judged together by Holm's procedure; each one's interval is that of its step.
+
+    What can get no verdict anyway, because a canary failed or the texts are too few, is not counted.
+    """
+    tests = [decisive_p(pairs) for _, pairs in members]
+    judged = [i for i, (item, pairs) in enumerate(members) if pairs.context_count >= MIN_CONTEXTS and not _spoilt(item)]
+    levels = dict(zip(judged, holm_levels([tests[i] for i in judged], ALPHA), strict=True))
+    adjusted = dict(zip(judged, holm([tests[i] for i in judged]), strict=True))
+    return [
+        replace(
+            compare_pairs(
+                pairs,
+                base=item[0].name,
+                new=item[1].name,
+                margin=margin,
+                broken=_spoilt(item),
+                confidence=1 - levels.get(i, ALPHA),
+                together=len(judged) if i in levels else 1,
+            ),
+            p_holm=adjusted.get(i, tests[i]),
+        )
+        for i, (item, pairs) in enumerate(members)
+    ]
 
 
-def _judged_anew(part: Comparison) -> Comparison:
-    """A part's verdict by its corrected p-value: of many lengths one looks bad by chance."""
-    if part.broken or part.p_holm is None:
-        return part
-    return replace(part, verdict=judge(part.ci, part.p_holm, part.contexts, part.margin))
+def _spoilt(item: Joined) -> list[str]:
+    return [side.name for side in item[:2] if side.record.broken(side.kv)]
 
 
 def _points(items: Sequence[Compared]) -> tuple[Point, ...]:
@@ -334,22 +356,27 @@ def _points(items: Sequence[Compared]) -> tuple[Point, ...]:
 
 
 def point_interval(item: ComparisonReport, name: str) -> tuple[float, float] | None:
-    """Wilson 95 % interval of one point's accuracy, for its error bar."""
+    """95 % interval of one point's accuracy, robust to questions of one text failing together, for its error bar."""
     for compared in item.items:
         for side in (compared.base, compared.new):
             if side.name == name:
-                answered = [row.correct is True for row in side.rows if row.outcome == "answered"]
-                interval = wilson(sum(answered), len(answered))
+                interval = clustered_interval(contexts_of(side.rows))
                 return (interval.low, interval.high)
     return None
 
 
-def _power_caveat(total: Comparison) -> Iterable[str]:
+def _power_caveat(total: Comparison, pairs: Pairs) -> Iterable[str]:
     """What the pairs could have shown, where they showed nothing."""
-    if total.verdict == "too few to say" and not total.broken and total.contexts >= MIN_CONTEXTS:
-        drop = detectable_drop(total.pairs, total.contexts)
+    if total.verdict == "too few to say" and not total.broken and not total.few_contexts:
+        seen = changes_together(pairs)
+        correlation = ASSUMED_CORRELATION if seen is None else seen
+        drop = detectable_drop(total.pairs, total.contexts, correlation, 1 - total.confidence)
         sees = f"a drop of {drop * 100:g} points or more" if drop else "no drop below 60 points"
-        yield f"{total.pairs:,} pairs in {total.contexts} contexts find {sees} with 80 % power; more trials see more"
+        source = "taken for granted" if seen is None else "as these pairs show"
+        yield (
+            f"{total.pairs:,} pairs in {total.contexts} contexts find {sees} with 80 % power (changes of one context "
+            f"correlated by {correlation:.2f}, {source}); more trials see more"
+        )
 
 
 def _side_caveats(base: Side, new: Side, differs: Sequence[Differs]) -> Iterable[str]:

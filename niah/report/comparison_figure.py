@@ -19,7 +19,7 @@ _SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def edge_figure(report: ComparisonReport) -> Figure:
-    """Accuracy with Wilson 95 % intervals against KV bytes per token; the line joins the Pareto edge.
+    """Accuracy with 95 % intervals against KV bytes per token; the line joins the Pareto edge.
 
     Raises:
         ConfigError: no setting has both an accuracy and observable bytes.
@@ -53,7 +53,7 @@ def edge_figure(report: ComparisonReport) -> Figure:
     ax.set_ylim(-0.03, 1.06)
     ax.margins(x=0.2)
     ax.set_xlabel("KV bytes per token")
-    ax.set_ylabel("accuracy, bars: Wilson 95 %")
+    ax.set_ylabel("accuracy, bars: 95 % over texts")
     ax.set_title("quality against memory", fontsize=10)
     ax.legend(loc="lower right", fontsize=8)
     return figure

@@ -11,6 +11,7 @@ from niah.report.summary import percent
 from niah.stats.compare import Comparison
 from niah.stats.effective import EffectiveLength
 from niah.stats.intervals import Interval
+from niah.stats.power import MIN_CONTEXTS
 from niah.stats.ushape import Contrast
 
 if TYPE_CHECKING:
@@ -34,19 +35,29 @@ def signed_points(share: float) -> str:
     return "0.0" if text in ("+0.0", "−0.0") else text
 
 
-def _points_interval(interval: Interval | None) -> str:
+def points_interval(interval: Interval | None) -> str:
+    """Both ends in points: ``−5.0 to +2.4``."""
     return "–" if interval is None else f"{signed_points(interval.low)} to {signed_points(interval.high)}"
 
 
-def _nats(value: float | None) -> str:
+def signed_nats(value: float | None) -> str:
+    """A change of log-probability with its sign, to a thousandth: what is claimed of it must not read as zero."""
     if value is None:
         return "–"
     text = f"{value:+.3f}".replace("-", "−")
     return "0.000" if text in ("+0.000", "−0.000") else text
 
 
-def _nats_interval(interval: Interval | None) -> str:
-    return "–" if interval is None else f"{_nats(interval.low)} to {_nats(interval.high)}"
+def nats_interval(interval: Interval | None) -> str:
+    """Both ends in nats: ``−0.058 to −0.012``."""
+    return "–" if interval is None else f"{signed_nats(interval.low)} to {signed_nats(interval.high)}"
+
+
+def verdict_words(item: Comparison) -> str:
+    """The verdict as tables say it, with the rule that decided it where that is the number of texts."""
+    if item.verdict == "too few to say" and not item.broken and item.pairs and item.few_contexts:
+        return f"too few to say ({item.contexts} of {MIN_CONTEXTS} contexts)"
+    return item.verdict
 
 
 def p_text(p: float | None) -> str:
@@ -65,36 +76,38 @@ def sentence(item: Comparison) -> str:
         "equivalent": f"{new} is equivalent to {base} (within {item.margin * 100:g} points)",
         "too few to say": f"too few pairs to say whether {new} differs from {base}",
     }[item.verdict]
+    if item.verdict == "too few to say" and item.few_contexts:
+        head = f"too few contexts ({item.contexts}, and a verdict needs {MIN_CONTEXTS}) to say whether {new} differs "
+        head += f"from {base}"
     if item.broken:
         head = f"{new} and {base} are not interpreted: a canary failed"
     text = (
         f"{head}: {percent(item.accuracy_new)} against {percent(item.accuracy_base)} right on {item.pairs:,} pairs, "
-        f"{signed_points(item.delta)} points (95 % interval {_points_interval(item.ci)})"
+        f"{signed_points(item.delta)} points (95 % interval {points_interval(item.ci)})"
     )
     if item.logprob_delta is not None:
-        text += f"; log-probability of the answer {_nats(item.logprob_delta)} ({_nats_interval(item.logprob_ci)})"
+        text += f"; log-probability of the answer {signed_nats(item.logprob_delta)} ({nats_interval(item.logprob_ci)})"
     return f"{text[0].upper() + text[1:] if item.verdict == 'too few to say' and not item.broken else text}."
 
 
-def verdict_line(item: Comparison, *, part: bool = False) -> list[str]:
+def verdict_line(item: Comparison) -> list[str]:
     """The cells of one line under ``HEADINGS``; a broken setting's figures are bracketed.
 
-    Args:
-        part: show the corrected p-value, by which the verdict on one of several lengths or depth bands goes.
+    The p-value is the one that the verdict goes by: corrected for all that was compared together.
     """
     values = [
         f"{item.pairs:,}",
         "–" if item.accuracy_base is None else percent(item.accuracy_base),
         "–" if item.accuracy_new is None else percent(item.accuracy_new),
         "–" if item.delta is None else signed_points(item.delta),
-        _points_interval(item.ci),
-        p_text(item.p_holm if part else item.p),
-        _nats(item.logprob_delta),
-        _nats_interval(item.logprob_ci),
+        points_interval(item.ci),
+        p_text(item.p if item.p_holm is None else item.p_holm),
+        signed_nats(item.logprob_delta),
+        nats_interval(item.logprob_ci),
     ]
     if item.broken:
         values = [value if value == "–" else f"({value})" for value in values]
-    verdict = "BROKEN, not interpreted" if item.broken else item.verdict
+    verdict = "BROKEN, not interpreted" if item.broken else verdict_words(item)
     return [printable(item.new), printable(item.base), *values, verdict]
 
 
@@ -102,7 +115,7 @@ def part_lines(item: Compared) -> list[list[str]]:
     """Lines of the table by length and depth band: what, then ``HEADINGS`` from ``pairs`` on."""
     parts = [(length_label(length), part) for length, part in item.by_length]
     parts += [(_BANDS[band], part) for band, part in item.by_band]
-    lines = [[label, *verdict_line(part, part=True)[2:]] for label, part in parts]
+    lines = [[label, *verdict_line(part)[2:]] for label, part in parts]
     return [*lines, ["all", *verdict_line(item.total)[2:]]]
 
 
@@ -139,7 +152,7 @@ def shape_sentences(item: Compared) -> list[str]:
 
 
 def _contrast(part: Contrast | None) -> str:
-    return "–" if part is None else f"{signed_points(part.value)} ({_points_interval(part.ci)})"
+    return "–" if part is None else f"{signed_points(part.value)} ({points_interval(part.ci)})"
 
 
 def effective_text(far: EffectiveLength) -> str:
@@ -201,7 +214,7 @@ def markdown(report: ComparisonReport) -> str:
         lines += ["", "**Quality against memory**", ""]
         lines += _markdown_table(("KV setting", "KV bytes/token", "accuracy", "Pareto"), edge_lines(report))
     caveats = [f"- {_plain(item.total.new)}: {_plain(text)}" for item in report.items for text in item.total.caveats]
-    caveats += [f"- {_plain(note)}" for note in report.notes]
+    caveats += [f"- {_plain(note)}" for note in (*report.notes, *filter(None, [report.corrected]))]
     if caveats:
         lines += ["", "**Read with care**", "", *caveats]
     for item in report.items:

@@ -36,7 +36,7 @@ _SECONDS = (("total_s", "Time per cell", "median seconds, the cell's share of th
 
 
 def score_chart(grids: Sequence[Grid]) -> Chart | None:
-    """Accuracy against length with Wilson bands; None when nothing was answered."""
+    """Accuracy against length with bands of 95 %; None when nothing was answered."""
     totals = [{length: grid.at_length(length) for length in grid.lengths} for grid in grids]
     lengths = sorted({length for found in totals for length, cell in found.items() if cell.answered})
     if not lengths:
@@ -60,7 +60,7 @@ def score_chart(grids: Sequence[Grid]) -> Chart | None:
         known = dict(cells)
         table.append([name, *(_share_words(known.get(length)) for length in lengths)])
     ticks = [Label(px(y(share / 5)), f"{share * 20} %") for share in range(6)]
-    note = "All depths together; bands are Wilson 95 % intervals."
+    note = "All depths together; bands are 95 % intervals over texts."
     return _over_lengths("Accuracy against length", note, "accuracy", lengths, ticks, series, table)
 
 

@@ -55,7 +55,7 @@ def memory_figure(record: RunRecord) -> Figure | None:
 
 
 def score_figure(record: RunRecord) -> Figure | None:
-    """Accuracy against length with Wilson 95 % bands, one line a setting; None when nothing was answered.
+    """Accuracy against length with 95 % bands, one line a setting; None when nothing was answered.
 
     Raises:
         MissingDependency: matplotlib is not installed.
@@ -72,7 +72,7 @@ def score_figure(record: RunRecord) -> Figure | None:
     ax.yaxis.set_major_formatter(lambda share, _: f"{share * 100:.0f} %")
     ax.set_ylabel("accuracy, all depths")
     ax.set_title(_title(record, "accuracy against length"), fontsize=10, parse_math=False)
-    _legend(ax, "bands: Wilson 95 %")
+    _legend(ax, "bands: 95 % over texts")
     return figure
 
 

@@ -22,7 +22,8 @@ from niah.report.drawing import (
     write_number,
 )
 from niah.report.palette import EMPTY, Palette, share_color, stops
-from niah.stats.intervals import Interval, wilson
+from niah.stats.clustered import clustered_interval, contexts_of, is_assumed
+from niah.stats.intervals import Interval
 from niah.store.read import RunRecord, newest
 from niah.store.schema import Row
 
@@ -42,8 +43,10 @@ class CellSummary:
         trials: all that were asked, whatever became of them.
         answered, failed, truncated, refused: outcomes; they add up to ``trials``.
         mean_logprob: of the expected answer, natural, over answered trials that have it.
-        interval: Wilson 95 % of ``hits`` in ``answered``.
+        interval: 95 % of ``hits`` in ``answered``, robust to questions of one text failing together; with one question
+            a text it is Wilson's.
         depth_real: mean of the depths really built, 0–1.
+        contexts: texts (length, trial) that the answered trials lie in.
     """
 
     hits: int
@@ -55,6 +58,7 @@ class CellSummary:
     mean_logprob: float | None
     interval: Interval
     depth_real: float | None = None
+    contexts: int = 0
 
     @property
     def share(self) -> float | None:
@@ -65,6 +69,11 @@ class CellSummary:
     def few(self) -> bool:
         """Whether there is an answer, but fewer than five."""
         return 0 < self.answered < FEW_TRIALS
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether the interval takes for granted how far questions of one text fail together: too few texts to see."""
+        return is_assumed(self.contexts, self.answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,7 @@ def summarize(rows: Iterable[Row]) -> CellSummary:
     outcomes = [row.outcome for row in kept]
     answered = [row for row in kept if row.outcome == "answered"]
     hits = sum(row.correct is True for row in answered)
+    contexts = contexts_of(answered)
     return CellSummary(
         hits=hits,
         trials=len(kept),
@@ -113,8 +123,9 @@ def summarize(rows: Iterable[Row]) -> CellSummary:
         truncated=outcomes.count("truncated"),
         refused=outcomes.count("refused"),
         mean_logprob=_mean([row.logprob for row in answered if row.logprob is not None]),
-        interval=wilson(hits, len(answered)),
+        interval=clustered_interval(contexts),
         depth_real=_mean([row.depth_real for row in kept if row.depth_real is not None]),
+        contexts=len(contexts),
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from niah.report.cost import cost_sentence, cost_usd
 from niah.report.difference import build_difference
 from niah.report.heatmap import CellSummary, summarize
+from niah.stats.clustered import LEANING
+from niah.stats.power import MIN_CONTEXTS
 from niah.store.read import RunRecord, newest
 from niah.store.schema import Row
 
@@ -188,6 +190,7 @@ def summary_sentences(record: RunRecord) -> list[str]:
         sentences.append(
             f"{_list(broken)} {verb} broken: the canary failed, so {its} not to be read as a cost of the setting."
         )
+    sentences += _few_texts(settings)
     failed = sum(item.total.failed for item in settings)
     other = sum(item.total.truncated + item.total.refused for item in settings)
     if failed:
@@ -198,6 +201,21 @@ def summary_sentences(record: RunRecord) -> list[str]:
     if cost:
         sentences.append(cost)
     return sentences or ["No cell has been run yet."]
+
+
+def _few_texts(settings: Sequence[SettingSummary]) -> list[str]:
+    """Whose interval is no observation alone: from few texts nobody sees how far their questions fail together."""
+    found = [item for item in settings if item.total.is_assumed and not item.broken]
+    if not found:
+        return []
+    most = max(item.total.contexts for item in found)
+    texts = "1 text" if most == 1 else f"at most {most} texts" if len(found) > 1 else f"{most} texts"
+    sentence = (
+        f"The interval of {_list([item.kv for item in found])} rests on {texts} (lengths × trials), too few to see how "
+        f"far questions of one text fail together: it takes a correlation of {LEANING:g} for granted, and "
+        f"{MIN_CONTEXTS} texts would show it."
+    )
+    return [sentence]
 
 
 def _setting_sentence(item: SettingSummary, reference: str | None) -> str:

@@ -23,7 +23,8 @@ def terminal_heatmap(grid: Grid, color: bool, width: int, palette: Palette = "ci
     """A heatmap as lines of text that fit ``width`` columns: accuracy in percent, depth down, length across.
 
     Marks beside a number say what color cannot: ``·`` fewer than five answers, ``F`` failed, ``×`` truncated, ``-``
-    refused; a blank was not run. The margins hold accuracy, Wilson 95 % interval and number of answers.
+    refused; a blank was not run. The margins hold accuracy, 95 % interval (robust to questions of
+    one text failing together) and number of answers.
     Where the lengths do not fit side by side, they continue in a further block below.
 
     Args:
@@ -109,7 +110,7 @@ def _key(grid: Grid) -> str:
         ("blank not run", len(grid.cells) < len(grid.lengths) * len(grid.depths)),
     ]
     shown = [text for text, seen in marks if seen]
-    return "accuracy in %, Wilson 95 % interval" + (f"; {', '.join(shown)}" if shown else "")
+    return "accuracy in %, 95 % interval over texts" + (f"; {', '.join(shown)}" if shown else "")
 
 
 def _printable(text: str) -> str:

@@ -29,7 +29,7 @@ _NAME_REACH = 120
 
 
 def tradeoff_chart(settings: Sequence[SettingSummary]) -> Chart | None:
-    """Accuracy against KV bytes per token with Wilson intervals; None when no setting has both.
+    """Accuracy against KV bytes per token with 95 % intervals; None when no setting has both.
 
     The line joins the settings that no other one beats: none is both smaller and at least as good. A broken setting is
     hollow and beats nothing.
@@ -53,7 +53,7 @@ def tradeoff_chart(settings: Sequence[SettingSummary]) -> Chart | None:
     step = max(1, (high - low) // 6)
     return Chart(
         title="Quality against memory",
-        note="Accuracy over all cells against KV bytes per token, with Wilson 95 % intervals. Better is up and left.",
+        note="Accuracy over all cells against KV bytes per token; bars: 95 % over texts. Better is up and left.",
         x_title="KV bytes per token",
         y_title="accuracy",
         x_ticks=[Label(px(x(2.0**p)), human_bytes(2.0**p)) for p in range(low, high + 1, step)],

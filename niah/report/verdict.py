@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from niah.errors import ConfigError
 from niah.report.comparison import Compared, compare_records
-from niah.report.comparison_text import p_text
+from niah.report.comparison_text import nats_interval, p_text, points_interval, signed_nats, verdict_words
 from niah.report.difference import points
-from niah.report.logprob import signed
 from niah.stats.compare import Comparison
 from niah.stats.effective import EffectiveLength, effective_length
 from niah.stats.intervals import Interval
 from niah.stats.pairs import join_rows
+from niah.stats.power import MIN_CONTEXTS
 from niah.stats.ushape import Contrast, ushape, ushape_change
 from niah.store.read import RunRecord
 
@@ -82,7 +82,14 @@ def headline(comparisons: Sequence[Comparison], against: str, apart: Sequence[st
     """
     judged = [c for c in comparisons if c.pairs and not c.broken and c.verdict != "too few to say"]
     parts = [f"{c.new} is {_judged(c)}" for c in judged]
-    open_ones = [c for c in comparisons if c.pairs and not c.broken and c.verdict == "too few to say"]
+    undecided = [c for c in comparisons if c.pairs and not c.broken and c.verdict == "too few to say"]
+    short = [c for c in undecided if c.few_contexts]
+    if short:
+        least, most = min(c.contexts for c in short), max(c.contexts for c in short)
+        count = f"{least}" if least == most else f"{least} to {most}"
+        names = listed([c.new for c in short])
+        parts.append(f"too few contexts ({count}, and a verdict needs {MIN_CONTEXTS}) to say for {names}")
+    open_ones = [c for c in undecided if not c.few_contexts]
     if open_ones:
         least = min(c.pairs for c in open_ones)
         most = max(c.pairs for c in open_ones)
@@ -109,7 +116,7 @@ def hidden_damage(comparisons: Sequence[Comparison]) -> str:
 
 
 def _judged(comparison: Comparison) -> str:
-    delta, interval = comparison.delta or 0.0, _points_interval(comparison.ci)
+    delta, interval = comparison.delta or 0.0, points_interval(comparison.ci)
     if comparison.verdict == "equivalent":
         return f"equivalent ({_points(delta)} points, 95 % interval {interval})"
     return f"{comparison.verdict} by {abs(delta) * 100:.1f} points (95 % interval {interval})"
@@ -120,10 +127,10 @@ def verdict_lines(comparisons: Sequence[Comparison]) -> list[VerdictLine]:
     return [
         VerdictLine(
             name=c.new,
-            verdict="broken" if c.broken else c.verdict,
+            verdict="broken" if c.broken else verdict_words(c),
             tone="bad" if c.broken else _TONES[c.verdict],
             change="–" if c.delta is None else f"{_points(c.delta)} pt",
-            interval=_points_interval(c.ci),
+            interval=points_interval(c.ci),
             pairs=f"{c.pairs:,} in {c.contexts:,} texts",
             moved=f"{c.lost:,} lost, {c.gained:,} gained",
             p=p_text(c.p_holm),
@@ -172,16 +179,10 @@ def _points(share: float) -> str:
     return f"{rounded:+.1f}".replace("-", "−") if rounded else "0"
 
 
-def _points_interval(interval: Interval | None) -> str:
-    return "–" if interval is None else f"{_points(interval.low)} to {_points(interval.high)}"
-
-
 def _nats(delta: float | None, interval: Interval | None) -> str:
     if delta is None:
         return "–"
-    return f"{signed(delta)} nats" + (
-        "" if interval is None else f" ({signed(interval.low)} to {signed(interval.high)})"
-    )
+    return f"{signed_nats(delta)} nats" + ("" if interval is None else f" ({nats_interval(interval)})")
 
 
 def listed(names: Sequence[str]) -> str:

@@ -83,13 +83,28 @@ def ratio_interval(sums: Floats, confidence: float = 0.95) -> Interval:
     """
     from scipy.special import stdtrit
 
+    mean, error = _ratio(sums)
+    reach = float(stdtrit(len(sums) - 1, (1 + confidence) / 2)) * error
+    return Interval(mean - reach, mean + reach)
+
+
+def ratio_p(sums: Floats) -> float:
+    """Two-sided p-value of the same t-test against a mean of zero; 1 when nothing changed anywhere."""
+    from scipy.special import stdtr
+
+    mean, error = _ratio(sums)
+    if not mean:
+        return 1.0
+    return float(2 * stdtr(len(sums) - 1, -abs(mean) / error)) if error else 0.0
+
+
+def _ratio(sums: Floats) -> tuple[float, float]:
+    """The ratio and its standard error."""
     contexts = len(sums)
     total = float(sums[:, 1].sum())
     mean = float(sums[:, 0].sum()) / total
     residuals = sums[:, 0] - mean * sums[:, 1]
-    error = math.sqrt(contexts / (contexts - 1) * float((residuals**2).sum())) / total
-    reach = float(stdtrit(contexts - 1, (1 + confidence) / 2)) * error
-    return Interval(mean - reach, mean + reach)
+    return mean, math.sqrt(contexts / (contexts - 1) * float((residuals**2).sum())) / total
 
 
 def hull(*intervals: Interval) -> Interval:

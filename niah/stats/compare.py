@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, ratio_interval, resampled
+from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, ratio_interval, ratio_p, resampled
+from niah.stats.clustered import Context, clustered_interval
 from niah.stats.holm import holm
-from niah.stats.intervals import Interval
-from niah.stats.paired import mcnemar_p, paired_interval
+from niah.stats.intervals import RESOLUTION, Interval
+from niah.stats.paired import mcnemar_p, paired_interval, score_interval
 from niah.stats.pairs import Pairs, join_rows
 from niah.stats.power import ALPHA, MIN_CONTEXTS
 from niah.store.schema import Row
@@ -33,13 +35,16 @@ class Comparison:
         pairs: cells that both answered; ``contexts`` of them are independent texts.
         lost, gained: pairs that only the base, only the new setting got right.
         accuracy_base, accuracy_new: shares right over the pairs; None without pairs.
-        ci: 95 % interval of ``delta``: the widest at each end of the paired score interval, and of bootstrap and t
-            interval over contexts.
-        p: two-sided exact McNemar test. ``p_holm``: corrected over all that was compared together.
+        ci: interval of ``delta``: the widest at each end of the paired score interval, and of bootstrap and t
+            interval over contexts; without what is impossible.
+        p: two-sided exact McNemar test, which takes pairs as independent. ``p_contexts``: t-test over contexts; None
+            with fewer than two. ``p_holm``: the larger of both, corrected over all that was compared together.
         logprob_delta: mean change of the expected answer's log-probability (nats), over ``logprob_pairs``;
             ``logprob_ci`` is its 95 % interval over contexts.
         margin: what counts as equivalent, as a share.
-        verdict: in words; see ``judge``.
+        verdict: in words; see ``judge``. ``why``: what kept it open, empty when it is not.
+        confidence: of the intervals. 0.95 for one comparison; of several compared ``together`` the step of Holm's
+            procedure that this one was tested at, so that verdict, p and interval say the same.
         caveats: sentences that a reader of the verdict must know.
         broken: the setting failed its canary, and the figures are not to be interpreted.
     """
@@ -63,15 +68,28 @@ class Comparison:
     caveats: tuple[str, ...] = ()
     p_holm: float | None = None
     broken: bool = False
+    p_contexts: float | None = None
+    confidence: float = CONFIDENCE
+    together: int = 1
+    why: str = ""
+
+    @property
+    def few_contexts(self) -> bool:
+        """Whether there are too few texts for any verdict."""
+        return self.contexts < MIN_CONTEXTS
 
     @property
     def logprob_lower(self) -> bool:
         """Whether the log-probability of the right answer fell beyond doubt: damage that accuracy may not show."""
-        return self.logprob_ci is not None and self.logprob_ci.high < 0
+        return not self.few_contexts and self.logprob_ci is not None and self.logprob_ci.is_below_zero
 
     def drops_more_than(self, limit: float) -> bool:
         """Whether accuracy fell by more than ``limit`` beyond doubt: the interval's better edge is below it."""
-        return not self.broken and self.ci is not None and self.ci.high < -limit
+        return not self.few_contexts and self.seems_to_drop_more_than(limit)
+
+    def seems_to_drop_more_than(self, limit: float) -> bool:
+        """The same with too few contexts for a verdict, too: not beyond doubt then, and no reason to pass."""
+        return not self.broken and self.ci is not None and self.ci.high < -limit - RESOLUTION
 
     def to_json(self) -> dict[str, JSON]:
         """Stable names; intervals as ``[low, high]``."""
@@ -87,12 +105,16 @@ class Comparison:
             "delta": self.delta,
             "ci": None if self.ci is None else [self.ci.low, self.ci.high],
             "p": self.p,
+            "p_contexts": self.p_contexts,
             "p_holm": self.p_holm,
+            "confidence": self.confidence,
+            "together": self.together,
             "logprob_pairs": self.logprob_pairs,
             "logprob_delta": self.logprob_delta,
             "logprob_ci": None if self.logprob_ci is None else [self.logprob_ci.low, self.logprob_ci.high],
             "margin": self.margin,
             "verdict": self.verdict,
+            "why": self.why,
             "broken": self.broken,
             "caveats": list(self.caveats),
         }
@@ -104,18 +126,32 @@ def judge(
     """The verdict from the interval's edges, never from the point.
 
     ``equivalent``: the whole interval lies within the margin, even where a small difference is certain.
-    ``worse`` / ``better``: the whole interval lies on one side of zero and the exact test rejects at 5 %.
+    ``worse`` / ``better``: the whole interval lies on one side of zero by more than rounding, and p is below 1 minus
+    the confidence.
     ``too few to say``: everything else, and always with fewer than six contexts.
+
+    Args:
+        p: the larger of the exact test's and, where it is known, the one over contexts.
     """
     if ci is None or contexts < MIN_CONTEXTS:
         return "too few to say"
     if -margin < ci.low and ci.high < margin:
         return "equivalent"
-    if p < 1 - confidence and ci.high < 0:
+    if p < 1 - confidence and ci.is_below_zero:
         return "worse"
-    if p < 1 - confidence and ci.low > 0:
+    if p < 1 - confidence and ci.is_above_zero:
         return "better"
     return "too few to say"
+
+
+def decisive_p(pairs: Pairs) -> float:
+    """The p-value that a verdict goes by: the larger of the exact test and the t-test over contexts.
+
+    The first alone would cry wolf where questions of a context fail together, the second where hardly any pair differs.
+    """
+    over_contexts = _context_p(pairs)
+    exact = mcnemar_p(pairs.lost, pairs.gained)
+    return exact if over_contexts is None else max(exact, over_contexts)
 
 
 def compare_rows(
@@ -152,26 +188,24 @@ def compare_pairs(
     margin: float = MARGIN,
     broken: Sequence[str] = (),
     confidence: float = CONFIDENCE,
+    together: int = 1,
 ) -> Comparison:
-    """As ``compare_rows``, from pairs that are joined already: all of them, one length, one depth band."""
+    """As ``compare_rows``, from pairs that are joined already: all of them, one length, one depth band.
+
+    Args:
+        together: how many were compared together; ``confidence`` is then that of this one's step.
+    """
     if not 0 < margin < 1:
         raise ValueError(f"margin must be between 0 and 1, both excluded, not {margin}")
-    count = len(pairs)
-    contexts = pairs.context_count
-    deltas = pairs.new.astype(float) - pairs.base.astype(float)
-    ci = None
-    if count:
-        ci = hull(
-            paired_interval(pairs.lost, pairs.gained, count, confidence), *_over_contexts(deltas, pairs, confidence)
-        )
-    p = mcnemar_p(pairs.lost, pairs.gained)
+    count, contexts = len(pairs), pairs.context_count
+    ci = _difference_interval(pairs, confidence) if count else None
+    p, p_decisive = mcnemar_p(pairs.lost, pairs.gained), decisive_p(pairs)
     known = ~np.isnan(pairs.logprob_deltas)
     logprobs = pairs.where(known)
     logprob_ci = _over_contexts(logprobs.logprob_deltas, logprobs, confidence)
-    spoilt = any(name in (base, new) for name in broken)
-    logprob_delta = float(logprobs.logprob_deltas.mean()) if len(logprobs) else None
-    verdict = "too few to say" if spoilt else judge(ci, p, contexts, margin, confidence)
-    return Comparison(
+    spoilt = [name for name in dict.fromkeys((base, new)) if name in broken]
+    verdict = "too few to say" if spoilt else judge(ci, p_decisive, contexts, margin, confidence)
+    found = Comparison(
         base=base,
         new=new,
         pairs=count,
@@ -180,17 +214,70 @@ def compare_pairs(
         gained=pairs.gained,
         accuracy_base=float(pairs.base.mean()) if count else None,
         accuracy_new=float(pairs.new.mean()) if count else None,
-        delta=float(deltas.mean()) if count else None,
+        delta=(pairs.gained - pairs.lost) / count if count else None,
         ci=ci,
         p=p,
         logprob_pairs=len(logprobs),
-        logprob_delta=logprob_delta,
+        logprob_delta=float(logprobs.logprob_deltas.mean()) if len(logprobs) else None,
         logprob_ci=logprob_ci[0] if logprob_ci else None,
         margin=margin,
         verdict=verdict,
-        broken=spoilt,
-        caveats=tuple(_caveats(pairs, ci, logprob_ci, verdict, [n for n in (base, new) if n in broken])),
+        broken=bool(spoilt),
+        p_contexts=_context_p(pairs),
+        confidence=confidence,
+        together=together,
     )
+    found = replace(found, why=_why_open(found, p_decisive))
+    return replace(found, caveats=tuple(_caveats(pairs, found, spoilt)))
+
+
+def _difference_interval(pairs: Pairs, confidence: float) -> Interval:
+    """The interval of new minus base, within what is possible."""
+    deltas, count = pairs.new.astype(float) - pairs.base.astype(float), len(pairs)
+    found = hull(
+        paired_interval(pairs.lost, pairs.gained, count, confidence), *_over_contexts(deltas, pairs, confidence)
+    )
+    found = _far_end(found, pairs, deltas, confidence)
+    base = _base_interval(pairs, confidence)
+    # nobody can lose more than the base has, nor gain more than it lacks
+    return found.within(-base.high, 1 - base.low)
+
+
+def _far_end(found: Interval, pairs: Pairs, deltas: Floats, confidence: float) -> Interval:
+    """The end away from zero, not nearer than the score interval of as many pairs as these are worth.
+
+    A few contexts that happen to lose little also differ little, so that symmetric intervals miss larger losses; the
+    score interval knows that a larger loss would vary more.
+    """
+    contexts, count = pairs.context_count, len(pairs)
+    variance, lean = float(deltas.var()), pairs.gained - pairs.lost
+    if contexts < 2 or not variance or not lean:
+        return found
+    half = ratio_interval(_value_sums(deltas, pairs), confidence).width / 2
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    worth = 1.0 if not half else min(1.0, variance * (z / half) ** 2 / count)
+    score = score_interval(pairs.lost * worth, pairs.gained * worth, count * worth, confidence)
+    return hull(found, Interval(score.low, found.high) if lean < 0 else Interval(found.low, score.high))
+
+
+def _base_interval(pairs: Pairs, confidence: float) -> Interval:
+    answered = np.bincount(pairs.contexts)
+    hits = np.bincount(pairs.contexts, weights=pairs.base)
+    first = np.unique(pairs.contexts, return_index=True)[1]
+    return clustered_interval(
+        [Context(int(pairs.lengths[i]), int(h), int(n)) for i, h, n in zip(first, hits, answered, strict=True)],
+        confidence,
+    )
+
+
+def _value_sums(values: Floats, pairs: Pairs) -> Floats:
+    return context_sums(np.stack([values, np.ones_like(values)], axis=1), pairs.contexts, pairs.context_count)
+
+
+def _context_p(pairs: Pairs) -> float | None:
+    if pairs.context_count < 2:
+        return None
+    return ratio_p(_value_sums(pairs.new.astype(float) - pairs.base.astype(float), pairs))
 
 
 def _over_contexts(values: Floats, pairs: Pairs, confidence: float) -> tuple[Interval, ...]:
@@ -202,39 +289,64 @@ def _over_contexts(values: Floats, pairs: Pairs, confidence: float) -> tuple[Int
     contexts = pairs.context_count
     if contexts < 2:
         return ()
-    columns = np.stack([values, np.ones_like(values)], axis=1)
-    sums = context_sums(columns, pairs.contexts, contexts)
+    sums = _value_sums(values, pairs)
     totals = resampled(sums)
     drawn = expanded_interval(totals[:, 0] / totals[:, 1], contexts, confidence)
     return (hull(drawn, ratio_interval(sums, confidence)),)
 
 
-def _caveats(
-    pairs: Pairs, ci: Interval | None, logprob_ci: Sequence[Interval], verdict: Verdict, broken: Sequence[str]
-) -> Iterable[str]:
-    for name in dict.fromkeys(broken):
+def _why_open(item: Comparison, p_decisive: float) -> str:
+    """What kept a verdict open, in words."""
+    if item.broken:
+        return "a canary failed"
+    if item.verdict != "too few to say":
+        return ""
+    if item.ci is None:
+        return "no cell was answered on both sides"
+    if item.few_contexts:
+        return f"{item.contexts} of the {MIN_CONTEXTS} contexts (lengths × trials) that a verdict needs"
+    level = 1 - item.confidence
+    if item.together > 1 and level <= p_decisive < ALPHA:
+        return f"p = {p_decisive:.3f} alone is no verdict among {item.together} that are compared together"
+    if _is_apart(item):
+        return f"the interval is apart from zero, but the exact test has p = {item.p:.3f}"
+    if p_decisive < level:
+        return "the interval reaches zero"
+    if item.p < level:
+        return f"pair by pair p = {item.p:.2g}, but over contexts p = {p_decisive:.3f}"
+    return "the interval holds no change as well as changes beyond the margin"
+
+
+def _is_apart(item: Comparison) -> bool:
+    return item.ci is not None and (item.ci.is_below_zero or item.ci.is_above_zero)
+
+
+def _caveats(pairs: Pairs, item: Comparison, broken: Sequence[str]) -> Iterable[str]:
+    for name in broken:
         yield f"{name} failed its canary: its figures are not interpreted"
     if not len(pairs):
         yield "no cell was answered on both sides"
         return
-    if pairs.context_count < MIN_CONTEXTS:
+    if item.few_contexts:
         yield (
-            f"only {pairs.context_count} contexts (lengths × trials); a verdict needs {MIN_CONTEXTS}, because "
-            "questions of one context can fail together"
+            f"only {item.contexts} contexts (lengths × trials); a verdict needs {MIN_CONTEXTS}, because questions of "
+            "one context can fail together"
         )
+    elif item.why and not broken and (item.p < ALPHA or _is_apart(item)):
+        yield item.why
     if pairs.unanswered:
         yield f"{pairs.unanswered} cells have no answer on at least one side and are left out, not counted as wrong"
     if pairs.base_only or pairs.new_only:
         yield f"{pairs.base_only} cells only in the base and {pairs.new_only} only in the new one are left out"
     if pairs.same_cells == len(pairs):
         yield "both sides are the same measurement"
-    elif verdict == "equivalent" and ci is not None and (ci.high < 0 or ci.low > 0):
-        yield f"a small {'loss' if ci.high < 0 else 'gain'} within the margin is certain"
+    elif item.verdict == "equivalent" and item.delta is not None and _is_apart(item):
+        yield f"a small {'loss' if item.delta < 0 else 'gain'} within the margin is certain"
     if float((pairs.base & pairs.new).mean()) >= SATURATED:
         yield "nearly all pairs are right on both sides: accuracy is saturated and hides damage; harder cells see more"
     if float((~pairs.base & ~pairs.new).mean()) >= SATURATED:
         yield "nearly all pairs are wrong on both sides: the base itself cannot do this task, so nothing can be lost"
-    if not broken and logprob_ci and logprob_ci[0].high < 0 and verdict != "worse":
+    if item.logprob_lower and not broken and item.verdict != "worse":
         yield "the log-probability of the right answer fell beyond doubt: damage that accuracy does not show"
 
 

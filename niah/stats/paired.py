@@ -41,6 +41,11 @@ def paired_interval(lost: int, gained: int, pairs: int, confidence: float = 0.95
         raise ValueError(f"lost and gained must be between 0 and pairs, not {lost} and {gained} of {pairs}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    return score_interval(lost, gained, pairs, confidence)
+
+
+def score_interval(lost: float, gained: float, pairs: float, confidence: float) -> Interval:
+    """As ``paired_interval``, for counts that need not be whole: pairs that are worth fewer independent ones."""
     if pairs == 0:
         return Interval(-1.0, 1.0)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -50,7 +55,7 @@ def paired_interval(lost: int, gained: int, pairs: int, confidence: float = 0.95
     return Interval(low, high)
 
 
-def _edge(lost: int, gained: int, pairs: int, z: float, estimate: float) -> float:
+def _edge(lost: float, gained: float, pairs: float, z: float, estimate: float) -> float:
     """The largest difference that is not rejected, by bisection: the score falls as the difference grows."""
     low, high = estimate, 1.0
     for _ in range(_STEPS):
@@ -62,7 +67,7 @@ def _edge(lost: int, gained: int, pairs: int, z: float, estimate: float) -> floa
     return low if high < 1.0 else high
 
 
-def _score(lost: int, gained: int, pairs: int, difference: float) -> float:
+def _score(lost: float, gained: float, pairs: float, difference: float) -> float:
     """Tango's statistic: observed minus supposed difference over its standard error at the likeliest such truth."""
     numerator = gained - lost - pairs * difference
     b = -gained - lost + (2 * pairs - gained + lost) * difference

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, resampled
-from niah.stats.intervals import Interval, wilson
+from niah.stats.clustered import Context, clustered_interval
+from niah.stats.intervals import Interval
 from niah.stats.paired import paired_interval
 from niah.stats.pairs import BANDS, Pairs, band
 from niah.store.read import newest
@@ -55,20 +56,25 @@ class UShape:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Observations as columns; ``floor`` bounds the mean of some of them when contexts alone would say too much."""
+    """Observations as columns; ``floor`` bounds the mean of some of them when contexts alone would say too much.
+
+    ``base`` holds, for changes, the shares that they start from.
+    """
 
     depths: Floats
+    lengths: NDArray[np.int64]
     contexts: NDArray[np.int64]
     values: Floats
-    floor: Callable[[Floats], Interval]
+    floor: Callable[[_Points, Mask], Interval]
+    base: Floats | None = None
 
 
 def ushape(rows: Iterable[Row]) -> UShape:
     """The shape of one setting's accuracy over depth; give the rows of one length, or of all.
 
     Only answered rows count. Intervals hold both the bootstrap over contexts (length, trial) and the interval that
-    Wilson's ones for the single shares add up to (MOVER: Zou and Donner, Stat Med 27, 2008), so that a full score
-    from few trials is not called certain.
+    those of the single shares add up to (MOVER: Zou and Donner, Stat Med 27, 2008), so that a full score from few
+    trials is not called certain; and nothing that no shares could add up to.
     """
     answered = [row for row in newest(rows).values() if row.outcome == "answered"]
     keys = [(row.length, row.trial) for row in answered]
@@ -76,9 +82,10 @@ def ushape(rows: Iterable[Row]) -> UShape:
     return _shape(
         _Points(
             np.array([row.depth for row in answered], dtype=np.float64),
+            np.array([row.length for row in answered], dtype=np.int64),
             np.array([number[key] for key in keys], dtype=np.int64),
             np.array([row.correct is True for row in answered], dtype=np.float64),
-            lambda hits: wilson(int(hits.sum()), len(hits)),
+            _share_floor,
         )
     )
 
@@ -89,11 +96,29 @@ def ushape_change(pairs: Pairs) -> UShape:
     return _shape(
         _Points(
             pairs.depths,
+            pairs.lengths,
             pairs.contexts,
             deltas,
-            lambda part: paired_interval(int((part < 0).sum()), int((part > 0).sum()), len(part)),
+            _change_floor,
+            base=pairs.base.astype(np.float64),
         )
     )
+
+
+def _share_floor(points: _Points, mask: Mask) -> Interval:
+    """The interval of one share, robust to questions of one text failing together."""
+    contexts, first, place = np.unique(points.contexts[mask], return_index=True, return_inverse=True)
+    hits = np.bincount(place, weights=points.values[mask], minlength=len(contexts))
+    answered = np.bincount(place, minlength=len(contexts))
+    lengths = points.lengths[mask][first]
+    return clustered_interval(
+        [Context(int(n), int(h), int(a)) for n, h, a in zip(lengths, hits, answered, strict=True)]
+    )
+
+
+def _change_floor(points: _Points, mask: Mask) -> Interval:
+    part = points.values[mask]
+    return paired_interval(int((part < 0).sum()), int((part > 0).sum()), len(part))
 
 
 def ushapes(rows: Iterable[Row]) -> dict[int | None, UShape]:
@@ -134,15 +159,28 @@ def _contrast(points: _Points, groups: Sequence[Mask], weights: Sequence[float] 
         return None
     means = np.array([points.values[mask].mean() for mask in groups])
     value = float(np.dot(weights, means))
-    floor = _mover(value, means, weights, [points.floor(points.values[mask]) for mask in groups])
+    floor = _mover(value, means, weights, [points.floor(points, mask) for mask in groups])
+    possible = _possible(points, groups, np.asarray(weights, dtype=np.float64))
     contexts = int(points.contexts.max()) + 1
     if contexts < 2:
-        return Contrast(value, floor)
+        return Contrast(value, floor.within(possible.low, possible.high))
     columns = [column for mask in groups for column in (points.values * mask, mask.astype(np.float64))]
     totals = resampled(context_sums(np.stack(columns, axis=1), points.contexts, contexts))
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = (totals[:, 0::2] / totals[:, 1::2]) @ np.asarray(weights)
-    return Contrast(value, hull(floor, expanded_interval(draws, contexts)))
+    return Contrast(value, hull(floor, expanded_interval(draws, contexts)).within(possible.low, possible.high))
+
+
+def _possible(points: _Points, groups: Sequence[Mask], weights: Floats) -> Interval:
+    """The least and the greatest that a weighted sum of shares can be; of their changes, from where they are."""
+    least, most = float(weights[weights < 0].sum()), float(weights[weights > 0].sum())
+    if points.base is None:
+        return Interval(least, most)
+    before = replace(points, values=points.base, base=None)
+    means = np.array([points.base[mask].mean() for mask in groups])
+    value = float(np.dot(weights, means))
+    start = _mover(value, means, weights, [_share_floor(before, mask) for mask in groups]).within(least, most)
+    return Interval(least - start.high, most - start.low)
 
 
 def _mover(value: float, means: Floats, weights: Sequence[float] | Floats, intervals: Sequence[Interval]) -> Interval:

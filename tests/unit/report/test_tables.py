@@ -23,7 +23,7 @@ def test_the_terminal_heatmap_in_plain_text(record):
     assert lines[5].split()[5] == "F"
     assert lines[11].split() == ["n", "30", "30", "30", "28", "18"]
     assert lines[-2].endswith("n=136 · 136 answered, 8 failed")
-    assert lines[-1] == ("accuracy in %, Wilson 95 % interval; · fewer than 5 answers, F failed, blank not run")
+    assert lines[-1] == ("accuracy in %, 95 % interval over texts; · fewer than 5 answers, F failed, blank not run")
     assert "\x1b" not in "".join(lines)
 
 

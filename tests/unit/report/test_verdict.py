@@ -43,7 +43,9 @@ def test_worse_is_said_with_its_interval(cell):
 
 def test_few_pairs_and_no_difference_say_so(cell):
     few = two_settings(cell, lambda *_: False, trials=1)
-    assert headline(setting_comparisons(few), "bf16") == "Against bf16: too few pairs (6) to say for int8."
+    assert headline(setting_comparisons(few), "bf16") == (
+        "Against bf16: too few contexts (2, and a verdict needs 6) to say for int8."
+    )
     many = two_settings(cell, lambda *_: False, trials=60)
     assert headline(setting_comparisons(many), "bf16").startswith("Against bf16: int8 is equivalent (0 points")
 
@@ -52,7 +54,7 @@ def test_damage_that_accuracy_does_not_show_is_said(cell):
     record = two_settings(cell, lambda *_: False, logprob=-0.4)
     found = setting_comparisons(record)
     assert hidden_damage(found).startswith("The right answer became less likely beyond doubt")
-    assert "int8 by −0.40 nats" in hidden_damage(found)
+    assert "int8 by −0.400 nats" in hidden_damage(found)
     assert hidden_damage(setting_comparisons(two_settings(cell, lambda *_: False, logprob=0.0))) == ""
 
 
