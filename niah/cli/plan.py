@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from niah.config import RunConfig
     from niah.runner.plan import Plan
 
+# flags of this command alone
+_OWN = ("config", "sets", "gpu", "correlation", "as_json")
 PRICED = ("input_usd", "cached_usd", "written_usd", "output_usd")
 
 
@@ -43,31 +46,56 @@ def plan(
     cache: opt.Cache = None,
     plugin: opt.Plugin = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="Memory of the card, 80GiB: says what fits.")] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option("--correlation", help="How far changes of one text go together (default: as earlier runs show)."),
+    ] = None,
     as_json: opt.Json = False,
 ) -> None:
     """Tokens, KV memory, what the grid can see, and every reason why it cannot run. Loads no weights."""
-    flags = {k: v for k, v in locals().items() if k not in ("config", "sets", "gpu", "as_json")}
-    show_plan(opt.config_from(config, flags, sets), as_json=as_json, gpu=gpu)
+    flags = {k: v for k, v in locals().items() if k not in _OWN}
+    show_plan(opt.config_from(config, flags, sets), as_json=as_json, gpu=gpu, correlation=correlation)
 
 
-def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None) -> None:
+def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None, correlation: float | None = None) -> None:
     """Print the plan; exit code 2 when something cannot run."""
+    from niah.errors import ConfigError
     from niah.kv.memory import parse_bytes
     from niah.runner.estimate import estimate
     from niah.runner.plan import make_plan
-    from niah.stats.power import detectable_drop
 
+    if correlation is not None and not 0 <= correlation < 1:
+        raise ConfigError(f"--correlation cannot be {correlation:g}: give a share from 0 to below 1, such as 0.05.")
     made = make_plan(config)
-    contexts = len(made.lengths) * made.config.grid.trials
-    drop = detectable_drop(contexts * len(made.depths), contexts)
+    sight = _sight(made, correlation)
     # what cannot run is not counted: its prompts may not even be buildable
     money = None if made.problems else {**estimate(made).to_json(), "prices": price_list(made)}
-    document = made.to_json(drop, parse_bytes(gpu) if gpu else None, money)
+    document = {**made.to_json(sight["detectable_drop"], parse_bytes(gpu) if gpu else None, money), **sight}
     if not as_json:
         _print(made, document)
     else:
         typer.echo(json.dumps(document))
     raise typer.Exit(2 if made.problems else 0)
+
+
+def _sight(made: Plan, correlation: float | None) -> dict[str, Any]:
+    """The smallest drop that the grid sees, and what that takes for granted."""
+    from niah.report.earlier import Correlation, assumed_correlation
+    from niah.stats.power import ALPHA, POWER, detectable_drop
+
+    contexts = len(made.lengths) * made.config.grid.trials
+    compared = max(1, len(made.kvs) - 1)
+    if correlation is not None:
+        assumed = Correlation(correlation, "as asked")
+    else:
+        assumed = assumed_correlation(Path(made.config.out), made.info.name)
+    return {
+        "detectable_drop": detectable_drop(contexts * len(made.depths), contexts, assumed.value, ALPHA / compared),
+        "power": POWER,
+        "assumed_correlation": assumed.value,
+        "correlation_source": assumed.source,
+        "settings_compared": compared,
+    }
 
 
 def price_list(made: Plan) -> dict[str, Any] | None:
@@ -126,6 +154,8 @@ def _print(made: Any, document: dict[str, Any]) -> None:
     pairs = len(made.lengths) * len(made.depths) * most
     sees = f"a drop of {drop * 100:g} points or more (80 % power)" if drop else _too_few(len(made.lengths) * most)
     lines.append(f"sees        {pairs:,} pairs a setting: {sees}")
+    if drop:
+        lines += _taken_for_granted(document)
     lines += [f"refused     {problem.sentence()}" for problem in made.problems] or ["refused     nothing"]
     if made.config.grid.auto_trials:
         lines.append("trials      auto: the figures above are the first round's, what it sees is the last one's")
@@ -133,6 +163,17 @@ def _print(made: Any, document: dict[str, Any]) -> None:
         lines.append("difficulty  auto: the task's rung is chosen by a probe when the run begins")
     for line in lines:
         typer.echo(line)
+
+
+def _taken_for_granted(document: dict[str, Any]) -> list[str]:
+    """What the smallest visible drop rests on."""
+    compared, source = document["settings_compared"], document["correlation_source"]
+    lines = [f"            if changes of one text are correlated by {document['assumed_correlation']:.2g} ({source})"]
+    if compared > 1:
+        lines.append(
+            f"            in one of {compared} settings that are compared together, whose verdicts are corrected"
+        )
+    return lines
 
 
 def _too_few(contexts: int) -> str:

@@ -132,9 +132,12 @@ class Progress:
 
     def summary(self, outcome: Outcome) -> None:
         """The results: a table of settings on stdout, and where the files are."""
+        from niah.report.summary import few_texts
         from niah.report.tables import summary_table
 
         self.out.print(summary_table(outcome.settings))
+        for sentence in few_texts(outcome.settings):
+            self._say(sentence)
         broken = [s.kv for s in outcome.settings if s.broken]
         if broken:
             names = ", ".join(broken)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from niah.errors import ConfigError, near
 from niah.report.summary import bytes_per_token
 from niah.stats.clustered import clustered_interval, contexts_of
-from niah.stats.compare import MARGIN, CellDifference, Comparison, cell_differences, compare_pairs, decisive_p
+from niah.stats.compare import MARGIN, CellDifference, Comparison, cell_differences
 from niah.stats.correlation import changes_together
 from niah.stats.effective import BAR, EffectiveLength, effective_length
-from niah.stats.holm import holm, holm_levels
+from niah.stats.family import Member, compare_together
 from niah.stats.pairs import Pairs, join_rows
 from niah.stats.pareto import Point, pareto_edge
-from niah.stats.power import ALPHA, ASSUMED_CORRELATION, MIN_CONTEXTS, detectable_drop
+from niah.stats.power import ALPHA, ASSUMED_CORRELATION, detectable_drop
 from niah.stats.ushape import UShape, ushape, ushape_change
 from niah.store.read import RunRecord
 from niah.store.schema import Row
@@ -282,21 +282,16 @@ def _named(record: RunRecord, kv: str) -> str:
     return f"{own[1] if own else record.path.name}:{kv}"
 
 
-Joined: TypeAlias = tuple[Side, Side, Pairs]
-Named: TypeAlias = tuple[Joined, Pairs]
-
-
-def _compare_together(joined: Sequence[Joined], margin: float, bar: float) -> tuple[Compared, ...]:
-    """All comparisons of a call: three families that are corrected for their number each, the settings as a whole,
-    their lengths, and their depth bands."""
-    totals = _family([(item, item[2]) for item in joined], margin)
-    lengths = [(item, length, part) for item in joined for length, part in item[2].by_length()]
-    by_length = _family([(item, part) for item, _, part in lengths], margin)
-    bands = [(item, name, part) for item in joined for name, part in item[2].by_band()]
-    by_band = _family([(item, part) for item, _, part in bands], margin)
+def _compare_together(joined: Sequence[tuple[Side, Side, Pairs]], margin: float, bar: float) -> tuple[Compared, ...]:
+    """All comparisons of a call, in three families: the settings as a whole, their lengths, and their depth bands."""
+    members = [Member(base.name, new.name, pairs, _broken(base, new)) for base, new, pairs in joined]
+    lengths = [(i, length, part) for i, member in enumerate(members) for length, part in member.pairs.by_length()]
+    bands = [(i, name, part) for i, member in enumerate(members) for name, part in member.pairs.by_band()]
+    totals = compare_together(members, margin)
+    by_length = compare_together([replace(members[i], pairs=part) for i, _, part in lengths], margin)
+    by_band = compare_together([replace(members[i], pairs=part) for i, _, part in bands], margin)
     found = []
-    for item, total in zip(joined, totals, strict=True):
-        base, new, pairs = item
+    for index, ((base, new, pairs), total) in enumerate(zip(joined, totals, strict=True)):
         differs = tuple(_differs(base, new))
         caveats = [*total.caveats, *_power_caveat(total, pairs), *_side_caveats(base, new, differs)]
         found.append(
@@ -305,8 +300,8 @@ def _compare_together(joined: Sequence[Joined], margin: float, bar: float) -> tu
                 new=new,
                 pairs=pairs,
                 total=replace(total, caveats=tuple(caveats)),
-                by_length=tuple((n, part) for (own, n, _), part in zip(lengths, by_length, strict=True) if own is item),
-                by_band=tuple((n, part) for (own, n, _), part in zip(bands, by_band, strict=True) if own is item),
+                by_length=tuple((n, part) for (i, n, _), part in zip(lengths, by_length, strict=True) if i == index),
+                by_band=tuple((n, part) for (i, n, _), part in zip(bands, by_band, strict=True) if i == index),
                 differs=differs,
                 bar=bar,
             )
@@ -314,34 +309,8 @@ def _compare_together(joined: Sequence[Joined], margin: float, bar: float) -> tu
     return tuple(found)
 
 
-def _family(members: Sequence[Named], margin: float) -> list[Comparison]:
-    """Comparisons that are judged together by Holm's procedure; each one's interval is that of its step.
-
-    What can get no verdict anyway, because a canary failed or the texts are too few, is not counted.
-    """
-    tests = [decisive_p(pairs) for _, pairs in members]
-    judged = [i for i, (item, pairs) in enumerate(members) if pairs.context_count >= MIN_CONTEXTS and not _spoilt(item)]
-    levels = dict(zip(judged, holm_levels([tests[i] for i in judged], ALPHA), strict=True))
-    adjusted = dict(zip(judged, holm([tests[i] for i in judged]), strict=True))
-    return [
-        replace(
-            compare_pairs(
-                pairs,
-                base=item[0].name,
-                new=item[1].name,
-                margin=margin,
-                broken=_spoilt(item),
-                confidence=1 - levels.get(i, ALPHA),
-                together=len(judged) if i in levels else 1,
-            ),
-            p_holm=adjusted.get(i, tests[i]),
-        )
-        for i, (item, pairs) in enumerate(members)
-    ]
-
-
-def _spoilt(item: Joined) -> list[str]:
-    return [side.name for side in item[:2] if side.record.broken(side.kv)]
+def _broken(*sides: Side) -> list[str]:
+    return [side.name for side in sides if side.record.broken(side.kv)]
 
 
 def _points(items: Sequence[Compared]) -> tuple[Point, ...]:
@@ -380,10 +349,10 @@ def _power_caveat(total: Comparison, pairs: Pairs) -> Iterable[str]:
 
 
 def _side_caveats(base: Side, new: Side, differs: Sequence[Differs]) -> Iterable[str]:
-    models = [str(_find(side.record.manifest, "model.name")) for side in (base, new)]
+    models = [str(manifest_value(side.record.manifest, "model.name")) for side in (base, new)]
     if models[0] != models[1]:
         yield f"the models differ ({models[0]} and {models[1]}): the difference is not the KV setting's alone"
-    backends = [str(_find(side.record.manifest, "asked.backend")) for side in (base, new)]
+    backends = [str(manifest_value(side.record.manifest, "asked.backend")) for side in (base, new)]
     if backends[0] != backends[1]:
         yield f"the backends differ ({backends[0]} and {backends[1]}): the difference is not the KV setting's alone"
     besides = [d.what for d in differs if d.what.startswith("in force: ") and not d.what.startswith("in force: kv.")]
@@ -407,7 +376,7 @@ def _differs(base: Side, new: Side) -> Iterable[Differs]:
 
 
 def _part(record: RunRecord, name: str) -> dict[str, JSON]:
-    return {name: _find(record.manifest, f"asked.{name}")}
+    return {name: manifest_value(record.manifest, f"asked.{name}")}
 
 
 def _unequal(prefix: str, left: JSON, right: JSON) -> Iterable[Differs]:
@@ -430,7 +399,8 @@ def _shown(value: JSON) -> str:
     return "–" if value is None else str(value)
 
 
-def _find(manifest: Mapping[str, JSON], path: str) -> JSON:
+def manifest_value(manifest: Mapping[str, JSON], path: str) -> JSON:
+    """What a manifest says under a dotted name, ``model.name``; None where it says nothing."""
     value: JSON = manifest
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -441,10 +411,12 @@ def _why_no_pair(base: Side, new: Side) -> str:
     if base.record.path == new.record.path:
         return "no cell is answered under both"
     old, now = base.record.manifest, new.record.manifest
-    unequal = [(path, name) for path, name in _TEXT_FIELDS if _find(old, path) != _find(now, path)]
+    unequal = [(path, name) for path, name in _TEXT_FIELDS if manifest_value(old, path) != manifest_value(now, path)]
     if not unequal:
         return "the same questions were asked, but no cell is answered in both"
-    parts = [f"{name} {_shown(_find(old, path))} and {_shown(_find(now, path))}" for path, name in unequal]
+    parts = [
+        f"{name} {_shown(manifest_value(old, path))} and {_shown(manifest_value(now, path))}" for path, name in unequal
+    ]
     return "they differ in what was asked: " + "; ".join(parts)
 
 
@@ -454,7 +426,7 @@ def _unique(records: Sequence[RunRecord]) -> list[RunRecord]:
 
 def _state_notes(record: RunRecord) -> Iterable[str]:
     status = record.manifest.get("status")
-    cells = _find(record.manifest, "plan.cells")
+    cells = manifest_value(record.manifest, "plan.cells")
     if status != "finished":
         of = f" of {cells}" if isinstance(cells, int) else ""
         yield f"{record.path.name} is {status or 'not finished'}: {len(record.rows)}{of} cells so far"

@@ -190,7 +190,7 @@ def summary_sentences(record: RunRecord) -> list[str]:
         sentences.append(
             f"{_list(broken)} {verb} broken: the canary failed, so {its} not to be read as a cost of the setting."
         )
-    sentences += _few_texts(settings)
+    sentences += few_texts(settings)
     failed = sum(item.total.failed for item in settings)
     other = sum(item.total.truncated + item.total.refused for item in settings)
     if failed:
@@ -203,7 +203,7 @@ def summary_sentences(record: RunRecord) -> list[str]:
     return sentences or ["No cell has been run yet."]
 
 
-def _few_texts(settings: Sequence[SettingSummary]) -> list[str]:
+def few_texts(settings: Sequence[SettingSummary]) -> list[str]:
     """Whose interval is no observation alone: from few texts nobody sees how far their questions fail together."""
     found = [item for item in settings if item.total.is_assumed and not item.broken]
     if not found:
