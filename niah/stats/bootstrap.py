@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
@@ -16,6 +18,7 @@ DRAWS = 4_000
 # a fixed seed: the same rows must give the same verdict everywhere
 SEED = 20_240_229
 _CHUNK = 2_000_000
+_KEPT_CONTEXTS = 250
 
 
 def context_sums(values: Floats, contexts: NDArray[np.int64], count: int) -> Floats:
@@ -41,15 +44,25 @@ def resampled(sums: Floats, draws: int = DRAWS, seed: int = SEED) -> Floats:
         ``[draws, columns]``.
     """
     count = len(sums)
+    if count <= _KEPT_CONTEXTS:
+        return _kept_weights(count, draws, seed) @ sums
+    return np.concatenate([weights @ sums for weights in _weights(count, draws, seed)])
+
+
+@lru_cache(maxsize=4)
+def _kept_weights(count: int, draws: int, seed: int) -> Floats:
+    """All weights at once: comparisons of a run have the same few numbers of contexts again and again."""
+    return np.concatenate(list(_weights(count, draws, seed)))
+
+
+def _weights(count: int, draws: int, seed: int) -> Iterator[Floats]:
+    """How often each context is drawn, ``[some draws, count]`` at a time."""
     rng = np.random.default_rng(seed)
     rows = max(1, _CHUNK // max(1, count))
-    out = np.empty((draws, sums.shape[1]))
     for start in range(0, draws, rows):
         size = min(rows, draws - start)
         picked = rng.integers(0, count, (size, count)) + np.arange(size)[:, None] * count
-        weights = np.bincount(picked.ravel(), minlength=size * count).reshape(size, count)
-        out[start : start + size] = weights @ sums
-    return out
+        yield np.bincount(picked.ravel(), minlength=size * count).reshape(size, count).astype(np.float64)
 
 
 def expanded_interval(estimates: Any, contexts: int, confidence: float = 0.95) -> Interval:
