@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from niah.backends._stored import ELEMENTS, GRANULARITIES, objection
 from niah.kv.base import ELEMENT_BITS, KVConfig, is_quantised
 from niah.kv.memory import setting_of_layer
 from niah.kv.shape import LayerShape, ModelShape
 from niah.types import Problem
-
-# element types that files under caches/ store; a contract test holds the two lists together
-STORED = frozenset({"bf16", "fp16", "fp32", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int2"})
-# what shares a scale, in the formats that files under caches/ have
-GRANULARITIES = frozenset({"none", "tensor", "token_head", "group_token", "kivi", "quanto", "hqq"})
 
 
 @dataclass(frozen=True)
@@ -44,9 +40,8 @@ def format_problems(kv: KVConfig, shape: ModelShape | None) -> list[Problem]:
 
 
 def _unknown(kv: KVConfig) -> Iterator[Problem]:
-    unknown = {
-        side: dtype for side, dtype in (("keys", kv.k_dtype), ("values", kv.v_dtype)) if dtype not in {*STORED, "auto"}
-    }
+    sides = (("keys", kv.k_dtype), ("values", kv.v_dtype))
+    unknown = {side: dtype for side, dtype in sides if dtype not in {*ELEMENTS, "auto"}}
     elsewhere = next((ELSEWHERE[one] for one in (kv.granularity, *unknown.values()) if one in ELSEWHERE), None)
     if elsewhere is not None:
         reason = f"no cache layer has this format, which {elsewhere.owner} has"
@@ -56,12 +51,28 @@ def _unknown(kv: KVConfig) -> Iterator[Problem]:
         yield Problem("kv", kv.name, f"no cache layer has scales of the kind {kv.granularity}", "Use int8 or int4.")
         return
     for dtype in dict.fromkeys(unknown.values()):
-        sides = " and ".join(side for side, one in unknown.items() if one == dtype)
-        hint = f"Stored types: {', '.join(sorted(STORED))}."
-        yield Problem("kv", kv.name, f"no cache layer stores {sides} as {dtype}", hint)
+        which = " and ".join(side for side, one in unknown.items() if one == dtype)
+        hint = f"Stored types: {', '.join(sorted(ELEMENTS))}."
+        yield Problem("kv", kv.name, f"no cache layer stores {which} as {dtype}", hint)
     if kv.scales == "checkpoint" and is_quantised(kv):
         reason = "scales of a checkpoint are not read here"
         yield Problem("kv", kv.name, reason, "Use scales=unit, as engines do without them, or scales=dynamic.")
+        return
+    if not unknown:
+        yield from _pairs(kv)
+
+
+def _pairs(kv: KVConfig) -> Iterator[Problem]:
+    """Element types whose scales are not those that they are stored with, asked together as the cache does."""
+    elements = ["bf16" if dtype == "auto" else dtype for dtype in (kv.k_dtype, kv.v_dtype)]
+    found = dict.fromkeys(reason for element in elements if (reason := objection(kv, element)))
+    for reason in found:
+        yield Problem("kv", kv.name, reason, "Use a preset such as int8, k8v4, int4 or kivi2.")
+    if kv.granularity == "kivi" and is_quantised(kv) and not found:
+        group = kv.group_size or 1
+        if kv.residual < 1 or kv.residual % group:
+            reason = f"keys are quantised {group} tokens at a time, and the residual {kv.residual} is no multiple of it"
+            yield Problem("kv", kv.name, reason, f"Use residual={4 * group}.")
 
 
 def _packages(kv: KVConfig) -> Iterator[Problem]:
@@ -118,7 +129,7 @@ def _groups(kv: KVConfig, layers: list[LayerShape]) -> Iterator[Problem]:
     sides = {(kv.k_dtype, layer.k_dim) for layer in layers} if kv.granularity != "kivi" else set()
     sides |= {(kv.v_dtype, layer.v_dim) for layer in layers}
     for dtype, dim in sorted(sides):
-        packed = 8 // ELEMENT_BITS[dtype] if dtype in ELEMENT_BITS else 1
+        packed = max(1, 8 // ELEMENT_BITS.get(dtype, 8))
         grouped = kv.granularity not in ("token_head", "tensor", "none") and (packed > 1 or kv.granularity in LIBRARIES)
         group = (kv.group_size or dim) if grouped else packed
         if dim % group or group % packed:

@@ -11,7 +11,7 @@ import torch
 from transformers import DynamicCache
 
 from niah import registry
-from niah.backends._hf_formats import STORED
+from niah.backends._stored import ELEMENTS
 from niah.backends.caches.base import StoredLayer
 from niah.backends.caches.build import build_cache, stored_dtypes
 from niah.backends.transformers import PLUGIN
@@ -83,7 +83,7 @@ presets = pytest.mark.parametrize("kv", PRESETS, ids=lambda kv: kv.name)
 
 
 def test_the_backend_says_what_the_files_store() -> None:
-    assert stored_dtypes() == STORED
+    assert stored_dtypes() == ELEMENTS
     own = {"bf16", "fp16", "int8", "int4", "k8v4", "fp8_e4m3", "fp8_e5m2", "kivi4", "kivi2", "int8+skip(0,-1)"}
     assert own <= {kv.name for kv in PRESETS}
 

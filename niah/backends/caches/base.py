@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import torch
 from transformers.cache_utils import CacheLayerMixin
 
+from niah.backends._stored import Stored
+
 # slots by which a layer grows when nobody has reserved room: a few large steps copy less than many small ones
 GROWTH_SLOTS = 512
 
@@ -36,16 +38,14 @@ class CachePlugin:
     """A cache format.
 
     Attributes:
-        dtypes: element types that it stores.
+        stores: element types and their scales, as ``_stored`` declares them.
         codec: ``(KVConfig, "k" or "v") -> Codec``, where a format needs no more than that.
-        granularities: ``KVConfig.granularity`` values that it alone serves; empty for all that no other file claims.
         side: ``(KVConfig, "k" or "v", the model's 16-bit type) -> Side`` in place of ``codec``, where tokens do not
             stand alone.
     """
 
-    dtypes: frozenset[str]
+    stores: tuple[Stored, ...]
     codec: Any = None
-    granularities: frozenset[str] = frozenset()
     side: Any = None
 
 

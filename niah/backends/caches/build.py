@@ -10,19 +10,19 @@ from typing import Any
 
 from transformers import cache_utils
 
+from niah.backends._stored import objection, takes
 from niah.backends.caches.base import CachePlugin, Codec, Side, StoredLayer
+from niah.errors import ConfigError
 from niah.kv.base import KVConfig
 from niah.kv.memory import setting_of_layer
 from niah.kv.shape import ModelShape
 
 _SUPPORT = {"base", "build"}
-_ANY = ""
 
 
 @cache
-def _plugins() -> dict[tuple[str, str], CachePlugin]:
-    """By element type and granularity; ``_ANY`` stands for every granularity that no file claims for itself."""
-    found: dict[tuple[str, str], CachePlugin] = {}
+def _plugins() -> tuple[CachePlugin, ...]:
+    found = []
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module.name in _SUPPORT or module.name.startswith("_"):
             continue
@@ -31,19 +31,20 @@ def _plugins() -> dict[tuple[str, str], CachePlugin]:
         )
         if plugin is None:
             continue  # a method, which stores nothing in a way of its own
-        for granularity in plugin.granularities or {_ANY}:
-            found |= dict.fromkeys(((dtype, granularity) for dtype in plugin.dtypes), plugin)
-    return found
+        found.append(plugin)
+    return tuple(found)
 
 
-def _plugin(kv: KVConfig, dtype: str) -> CachePlugin:
-    plugins = _plugins()
-    return plugins.get((dtype, kv.granularity)) or plugins[dtype, _ANY]
+def _plugin(kv: KVConfig, element: str) -> CachePlugin:
+    for plugin in _plugins():
+        if any(takes(one, kv, element) for one in plugin.stores):
+            return plugin
+    raise ConfigError(f"{kv.name}: {objection(kv, element) or f'no cache layer stores {element}'}.")
 
 
 def stored_dtypes() -> frozenset[str]:
     """Element types that some file here can store."""
-    return frozenset(dtype for dtype, _ in _plugins())
+    return frozenset(element for plugin in _plugins() for one in plugin.stores for element in one.elements)
 
 
 def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:

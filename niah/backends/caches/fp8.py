@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 
+from niah.backends._stored import FP8
 from niah.backends.caches.base import CachePlugin, Codec
 from niah.kv.base import KVConfig
 
@@ -61,10 +62,7 @@ class Fp8:
 
 def _codec(kv: KVConfig, side: str) -> Codec:
     element = kv.k_dtype if side == "k" else kv.v_dtype
-    dynamic = kv.scales == "dynamic"
-    if kv.scales not in ("unit", "dynamic") or kv.granularity not in ("token_head" if dynamic else "tensor",):
-        raise ValueError(f"{element} {side} storage has unit or dynamic scales, not {kv.scales!r} ({kv.granularity!r})")
-    return Fp8(element, dynamic=dynamic, rounding=kv.rounding)
+    return Fp8(element, dynamic=kv.scales == "dynamic", rounding=kv.rounding)
 
 
-CACHE = CachePlugin(dtypes=frozenset(DTYPES), codec=_codec)
+CACHE = CachePlugin(FP8, codec=_codec)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from transformers import cache_utils
 
+from niah.backends._stored import HQQ
 from niah.backends.caches._library import LibrarySide
 from niah.backends.caches.base import CachePlugin, Side
 from niah.backends.caches.plain import DTYPES
@@ -46,4 +47,4 @@ def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
     return LibrarySide(_HQQ(kv, ELEMENT_BITS[element]), element, DTYPES[sixteen_bit])
 
 
-CACHE = CachePlugin(dtypes=frozenset({"int4", "int8"}), granularities=frozenset({"hqq"}), side=_side)
+CACHE = CachePlugin(HQQ, side=_side)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from niah.backends._stored import INT4
 from niah.backends.caches._packing import pack, quantise, restore, unpack
 from niah.backends.caches.base import CachePlugin, Codec
 from niah.kv.base import KVConfig
@@ -35,9 +36,9 @@ class TokenGroups:
 
 
 def _codec(kv: KVConfig, side: str) -> Codec:
-    if kv.granularity != "group_token" or kv.group_size is None:
-        raise ValueError(f"int4 {side} storage needs groups along head_dim, not {kv.granularity!r}")
+    if kv.group_size is None:
+        raise ValueError(f"int4 {side} storage needs groups along head_dim")
     return TokenGroups(4, kv.group_size)
 
 
-CACHE = CachePlugin(dtypes=frozenset({"int4"}), codec=_codec)
+CACHE = CachePlugin(INT4, codec=_codec)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from niah.backends._stored import INT8
 from niah.backends.caches.base import CachePlugin, Codec
 from niah.kv.base import KVConfig
 
@@ -31,12 +32,8 @@ class Int8TokenHead:
         return (payload.float().mul_(scale)).to(dtype)
 
 
-def _codec(kv: KVConfig, side: str) -> Codec:
-    # beside a narrower type in groups (k8v4) the 8-bit side keeps its one scale per token and head
-    mixed = kv.granularity == "group_token" and kv.k_dtype != kv.v_dtype
-    if kv.granularity != "token_head" and not mixed:
-        raise ValueError(f"int8 {side} storage has one scale per token and head, not {kv.granularity!r}")
+def _codec(kv: KVConfig, side: str) -> Codec:  # noqa: ARG001
     return Int8TokenHead()
 
 
-CACHE = CachePlugin(dtypes=frozenset({"int8"}), codec=_codec)
+CACHE = CachePlugin(INT8, codec=_codec)

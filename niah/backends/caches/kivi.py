@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import torch
 
+from niah.backends._stored import KIVI
 from niah.backends.caches._packing import pack, quantise, restore, unpack
 from niah.backends.caches.base import GROWTH_SLOTS, CachePlugin, Codec, Side
 from niah.backends.caches.int4 import TokenGroups
@@ -151,4 +152,4 @@ def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
     return ResidualSide(TokenGroups(ELEMENT_BITS[kv.v_dtype], kv.group_size), 1, kv.residual, dtype, whole=False)
 
 
-CACHE = CachePlugin(dtypes=frozenset({"int4", "int2"}), granularities=frozenset({"kivi"}), side=_side)
+CACHE = CachePlugin(KIVI, side=_side)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from niah.backends._stored import PLAIN
 from niah.backends.caches.base import CachePlugin, Codec
 from niah.kv.base import KVConfig
 
@@ -28,4 +29,4 @@ def _codec(kv: KVConfig, side: str) -> Codec:
     return Plain(DTYPES[kv.k_dtype if side == "k" else kv.v_dtype])
 
 
-CACHE = CachePlugin(dtypes=frozenset(DTYPES), codec=_codec)
+CACHE = CachePlugin(PLAIN, codec=_codec)

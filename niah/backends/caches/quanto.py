@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers import cache_utils
 
+from niah.backends._stored import QUANTO
 from niah.backends.caches._library import LibrarySide
 from niah.backends.caches._packing import unpack
 from niah.backends.caches.base import CachePlugin, Side
@@ -72,4 +73,4 @@ def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
     return LibrarySide(_Quanto(ELEMENT_BITS[element], kv.group_size), element, DTYPES[sixteen_bit])
 
 
-CACHE = CachePlugin(dtypes=frozenset({"int4", "int2"}), granularities=frozenset({"quanto"}), side=_side)
+CACHE = CachePlugin(QUANTO, side=_side)
