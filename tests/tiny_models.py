@@ -42,13 +42,13 @@ def _common(**more: Any) -> dict[str, Any]:
 def llama(dtype: torch.dtype = torch.float32) -> Loaded:
     """4 layers, 6 heads over 2 KV heads of 32."""
     config = LlamaConfig(**_common(num_hidden_layers=4, num_attention_heads=6, num_key_value_heads=2, head_dim=32))
-    return _ready(LlamaForCausalLM, config, dtype)
+    return made_ready(LlamaForCausalLM, config, dtype)
 
 
 def one_layer() -> Loaded:
     """A single layer: what its cache does not hold cannot have been passed on by another."""
     config = LlamaConfig(**_common(num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, head_dim=32))
-    return _ready(LlamaForCausalLM, config, torch.float32)
+    return made_ready(LlamaForCausalLM, config, torch.float32)
 
 
 def mistral() -> Loaded:
@@ -56,7 +56,7 @@ def mistral() -> Loaded:
     config = MistralConfig(
         **_common(num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=32, sliding_window=24)
     )
-    return _ready(MistralForCausalLM, config, torch.float32)
+    return made_ready(MistralForCausalLM, config, torch.float32)
 
 
 def gemma3() -> Loaded:
@@ -71,7 +71,7 @@ def gemma3() -> Loaded:
             layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2,
         )
     )
-    return _ready(Gemma3ForCausalLM, config, torch.float32)
+    return made_ready(Gemma3ForCausalLM, config, torch.float32)
 
 
 def deepseek() -> Loaded:
@@ -85,7 +85,7 @@ def deepseek() -> Loaded:
         topk_group=1,
         num_experts_per_tok=2,
     )
-    return _ready(DeepseekV3ForCausalLM, config, torch.float32)
+    return made_ready(DeepseekV3ForCausalLM, config, torch.float32)
 
 
 def gpt_oss() -> Loaded:
@@ -97,7 +97,7 @@ def gpt_oss() -> Loaded:
         num_experts_per_tok=1,
         layer_types=["sliding_attention", "full_attention"] * 2,
     )
-    return _ready(GptOssForCausalLM, config, torch.float32, attention="eager")
+    return made_ready(GptOssForCausalLM, config, torch.float32, attention="eager")
 
 
 def family(model_type: str) -> Loaded:
@@ -106,10 +106,10 @@ def family(model_type: str) -> Loaded:
 
     common = _common(num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=32)
     config = CONFIG_MAPPING[model_type](**common)
-    return _ready(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config, torch.float32)
+    return made_ready(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config, torch.float32)
 
 
-def _ready(kind: Any, config: Any, dtype: torch.dtype, attention: str | None = None) -> Loaded:
+def made_ready(kind: Any, config: Any, dtype: torch.dtype = torch.float32, attention: str | None = None) -> Loaded:
     torch.manual_seed(7)
     model = kind(config)
     # random weights of the usual size give almost equal logits everywhere; larger ones make decoding depend on context

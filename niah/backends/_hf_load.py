@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from niah.backends._attention import register
+from niah.backends._positions import unplaced
 from niah.backends._stretch import yarn
-from niah.errors import BackendUnavailable
+from niah.errors import BackendUnavailable, ConfigError
 
 if TYPE_CHECKING:
     from niah.backends.base import ModelInfo
@@ -117,7 +119,6 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
         BackendUnavailable: the device is missing.
         OSError, ValueError: the weights cannot be read.
     """
-    from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     torch.set_num_threads(options.thread_count())
@@ -132,12 +133,15 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
     if options.yarn_factor is not None:
         arguments["config"] = stretched_config(options, info, options.yarn_factor)
     try:
-        model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
-    except ValueError as err:
-        if options.attn != "auto" or "scaled_dot_product_attention" not in str(err):
+        model = _from_pretrained(info.source, attention, arguments)
+    except (ValueError, KeyError) as err:
+        if options.attn != "auto" or not _has_no(name, err):
             raise
-        attention = "eager"  # soft caps or learned sinks: the model says itself that SDPA cannot do it
-        model = AutoModelForCausalLM.from_pretrained(info.source, attn_implementation=attention, **arguments)
+        attention = "eager"
+        model = _from_pretrained(info.source, attention, arguments)
+    reason = unplaced(model.config.get_text_config(), type(model))
+    if reason:
+        raise BackendUnavailable(_cannot(info.name, reason))
     return ready(model.to(device).eval(), attention)
 
 
@@ -153,6 +157,38 @@ def stretched_config(options: TransformersOptions, info: ModelInfo, factor: floa
     config = AutoConfig.from_pretrained(info.source, trust_remote_code=options.trust_remote_code, **extra)
     yarn(config, factor, info.source)
     return config
+def _from_pretrained(source: str, attention: str, arguments: dict[str, Any]) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **arguments)
+
+
+def _has_no(attention: str, err: Exception) -> bool:
+    """Whether a model says that it has no such attention: soft caps, learned sinks, or a table of its own classes."""
+    return "scaled_dot_product_attention" in str(err) or (isinstance(err, KeyError) and err.args == (attention,))
+
+
+def refuse_unplaced(source: str, options: TransformersOptions) -> None:
+    """Refuse a model whose tokens cannot be placed by position, before its weights are loaded.
+
+    Raises:
+        ConfigError: it is one; what to use is in the message.
+    """
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+
+    extra = {"revision": options.revision} if options.revision and not Path(source).is_dir() else {}
+    config = AutoConfig.from_pretrained(source, trust_remote_code=options.trust_remote_code, **extra)
+    kind = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    reason = unplaced(config.get_text_config(), kind if isinstance(kind, type) else None)
+    if reason:
+        raise ConfigError(_cannot(source, reason))
+
+
+def _cannot(name: str, reason: str) -> str:
+    return (
+        f"the model {name!r} cannot be run by this backend: {reason}, so that questions behind one context would be "
+        "answered wrongly. Use --backend vllm or llamacpp, where the engine has it."
+    )
 
 
 def ready(model: Any, attention: str) -> Loaded:

@@ -13,6 +13,7 @@ import torch
 
 from niah.backends._alone import answer_alone
 from niah.backends._packed import Question, View, answer_packed, room_needed
+from niah.backends._rope_sides import RopeSides
 from niah.backends._stretch import in_force
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.backends.caches.method import Running
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Context:
-    """A processed context: its token ids and the cache that holds them."""
+    """A processed context: its token ids, the cache that holds them, and the key of the rotary frequencies in it."""
 
     ids: np.ndarray[Any, np.dtype[np.int32]]
     cache: Any
+    rope: tuple[int, ...] = ()
 
 
 class HFSession:
@@ -48,7 +50,12 @@ class HFSession:
         self._packs = options.pack and running.packs
         self._last: _Context | None = None
         self._stored: dict[str, Any] = {}
+        self._rope = RopeSides(self._loaded.model)
         self.decode_steps = 0
+        # what is to be said of the model itself
+        self.notes: dict[str, Any] = {}
+        # tokens of the newest answers by their prompt's hash
+        self.outputs: dict[str, list[int]] = {}
 
     def release(self) -> None:
         self._last = None
@@ -72,19 +79,21 @@ class HFSession:
             "prefix_reuse": self._request.reuse,
             **({"rope": rope} if (rope := in_force(loaded.model.config)) else {}),
             "questions": "packed" if self._packs else "forked",
+            **({"rope_switches": ",".join(map(str, self._rope.switches))} if self._rope else {}),
+            **self.notes,
             **self._stored,
         }
 
     async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
-        return await asyncio.to_thread(self._answer, list(group))
+        return await asyncio.to_thread(self.ask, list(group))
 
-    def _answer(self, group: list[Prompt]) -> list[Reply]:
+    def ask(self, group: list[Prompt]) -> list[Reply]:
+        """As ``answer``, in this thread."""
+        self.outputs = {}
         torch.set_num_threads(self._running.threads)
         try:
             with torch.inference_mode():
-                if self._request.reuse and self._packs:
-                    return self._answer_together(group)
-                return [reply for prompt in group for reply in self._answer_alone(prompt)]
+                return self._answer_by_length(group)
         except (torch.OutOfMemoryError, MemoryError) as err:
             return self._failed(group, "out_of_memory", str(err))
         except FloatingPointError as err:
@@ -95,23 +104,42 @@ class HFSession:
             self._last = None
             raise CellError("engine", f"the model failed: {type(err).__name__}: {err}") from err
 
+    def _answer_by_length(self, group: list[Prompt]) -> list[Reply]:
+        """Prompts of one context together as far as they are turned by the same rotary frequencies."""
+        parts: dict[tuple[int, ...], list[int]] = {}
+        for i, prompt in enumerate(group):
+            parts.setdefault(self._rope.key(_whole(prompt)), []).append(i)
+        replies: dict[int, Reply] = {}
+        for key, numbers in parts.items():
+            own = [group[i] for i in numbers]
+            with self._rope.at(_whole(own[0])):
+                replies |= dict(zip(numbers, self._answer_part(own, key), strict=True))
+        return [replies[i] for i in range(len(group))]
+
+    def _answer_part(self, group: list[Prompt], rope: tuple[int, ...]) -> list[Reply]:
+        if self._last is not None and self._last.rope != rope:
+            self._last = None  # its keys are turned by other frequencies
+        if self._request.reuse and self._packs:
+            return self._answer_together(group, rope)
+        return [reply for prompt in group for reply in self._answer_alone(prompt, rope)]
+
     def _failed(self, group: list[Prompt], kind: str, message: str) -> list[Reply]:
         self._last = None  # a half-filled cache must not serve the next context
         return [Failure(kind, message.splitlines()[0][:300] if message else kind) for _ in group]
 
-    def _answer_alone(self, prompt: Prompt) -> list[Reply]:
+    def _answer_alone(self, prompt: Prompt, rope: tuple[int, ...]) -> list[Reply]:
         if not self._request.reuse:
             self._last = None
         questions = [self._question(prompt)]
-        context, reused, prefill_s = self._context(prompt, room_needed(questions))
+        context, reused, prefill_s = self._context(prompt, room_needed(questions), rope)
         if self._request.reuse:
             self._last = context
-            context = _Context(context.ids, self._running.fork(context.cache))
+            context = _Context(context.ids, self._running.fork(context.cache), rope)
         return self._ask([prompt], questions, context, reused, prefill_s)
 
-    def _answer_together(self, group: list[Prompt]) -> list[Reply]:
+    def _answer_together(self, group: list[Prompt], rope: tuple[int, ...]) -> list[Reply]:
         questions = [self._question(prompt) for prompt in group]
-        context, reused, prefill_s = self._context(group[0], room_needed(questions))
+        context, reused, prefill_s = self._context(group[0], room_needed(questions), rope)
         replies = self._ask(group, questions, context, reused, prefill_s)
         self._keep(context, len(group[0].context))
         return replies
@@ -135,7 +163,7 @@ class HFSession:
 
         return Question(list(prompt.tail), list(prompt.gold), prompt.answer_budget, finished)
 
-    def _context(self, prompt: Prompt, room: int) -> tuple[_Context, int, float]:
+    def _context(self, prompt: Prompt, room: int, rope: tuple[int, ...]) -> tuple[_Context, int, float]:
         """The prompt's context, processed: (context, tokens reused, seconds of prefill)."""
         started = time.perf_counter()
         ids = np.frombuffer(prompt.context, dtype=np.int32)
@@ -146,7 +174,7 @@ class HFSession:
             piece = ids[start : start + call].tolist()
             self._running.prefill(context.cache, piece, start)
             self._request.on_tokens(len(piece))
-        context.ids = ids
+        context.ids, context.rope = ids, rope
         return context, reused, time.perf_counter() - started
 
     def _common(self, ids: np.ndarray[Any, np.dtype[np.int32]]) -> tuple[_Context, int]:
@@ -207,6 +235,7 @@ class HFSession:
             naive_mha_bytes=naive_mha_bytes(shape, stored),
             source="measured_tensors",
         )
+        self.outputs[prompt.sha256] = question.output
         return Answer(
             text=self._info.tokenizer.decode(question.output),
             stop=question.stop,
@@ -224,6 +253,11 @@ class HFSession:
         # packed once, at the end of the context; what comes behind it stays in 16 bit
         behind = reference_bytes(self._shape, stored - context_tokens)
         return kv_bytes(self._shape, self._kv, context_tokens) + behind
+
+
+def _whole(prompt: Prompt) -> int:
+    """Tokens of a prompt with its expected answer: the sequence whose log-probability is measured."""
+    return len(prompt.context) + len(prompt.tail) + len(prompt.gold)
 
 
 def _is_allocation_failure(err: RuntimeError) -> bool:

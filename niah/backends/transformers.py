@@ -38,6 +38,7 @@ class TransformersOptions(BackendOptions):
         yarn_factor: stretch the positions by YaRN (arXiv:2309.00071) to this many times the model's context, in every
             setting and the reference alike.
         trust_remote_code: run code that a model's repository brings along.
+        skip_checks: do not compare answers with plain forward passes when a model is used for the first time.
     """
 
     device: str = "auto"
@@ -51,13 +52,14 @@ class TransformersOptions(BackendOptions):
     yarn_factor: float | None = Field(default=None, gt=1, json_schema_extra={"since": "0.2"})
     trust_remote_code: bool = False
     revision: str | None = None
+    skip_checks: bool = Field(default=False, json_schema_extra=QUIET)
 
     def thread_count(self) -> int:
         return self.threads or default_threads()
 
 
 def _describe(options: TransformersOptions, model: str) -> ModelInfo:
-    from niah.backends._hf_load import pick_device, pick_dtype, stretched_config
+    from niah.backends._hf_load import pick_device, pick_dtype, refuse_unplaced, stretched_config
     from niah.backends._hf_loadable import check_loadable
 
     info = describe_model(
@@ -70,6 +72,7 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
     if options.yarn_factor is not None:
         stretched_config(options, info, options.yarn_factor)  # refuses a model whose positions cannot be stretched
         info = stretched(info, options.yarn_factor)
+    refuse_unplaced(info.source, options)
     device = pick_device(options.device)
     dtype = str(pick_dtype(options.dtype, device)).removeprefix("torch.")
     return replace(info, numerics={"device": device.type, "dtype": dtype})
@@ -109,14 +112,20 @@ def _unsupported(kv: KVConfig) -> list[Problem]:
 class _Engine:
     def __init__(self, options: TransformersOptions, info: ModelInfo, loaded: Any) -> None:
         self.options, self.info, self.loaded = options, info, loaded
+        self._check = ""
 
     @asynccontextmanager
     async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
         from niah.backends._hf_session import HFSession
+        from niah.backends._model_check import checked_model
         from niah.backends.caches.method import Setting, open_running
 
         if self.info.shape is None:
             raise ConfigError(f"the shape of {self.info.name!r} is not known, so its cache cannot be built.")
+        if not self._check:
+            self._check = await asyncio.to_thread(
+                checked_model, self.loaded, self.info, self.options, request.max_length
+            )
         kv = request.kv
         if kv.k_dtype == "auto":
             dtype = self.info.reference_kv or "bf16"
@@ -126,6 +135,7 @@ class _Engine:
         )
         with open_running(setting) as running:
             session = HFSession(running, self.info, self.options, request)
+            session.notes["model_check"] = self._check
             try:
                 yield session
             finally:

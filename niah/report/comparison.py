@@ -42,7 +42,7 @@ _TEXT_FIELDS = (
 _OTHER_SECTIONS = ("model", "versions", "hardware")
 _OTHER_ASKED = ("backend", "backend_options", "reuse", "answer_budget")
 # they change how long an answer takes, not which one is given
-_HARMLESS = ("threads", "ram_bytes", "max_num_seqs", "kv.pool_bytes")
+_HARMLESS = ("threads", "ram_bytes", "max_num_seqs", "kv.pool_bytes", "model_check")
 
 _OWN_NAME = re.compile(r"\d{4}-\d\d-\d\d-.+?-((?:\d+-)?[0-9a-f]{10})")
 

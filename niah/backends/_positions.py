@@ -1,0 +1,30 @@
+"""Which models place a token where they are told to: questions behind one context share slots, but not positions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+# families whose attention takes distances from a token's slot in the cache or from an attention mask
+ALIBI = frozenset({"bloom", "mpt"})
+
+
+def unplaced(config: Any, kind: type | None) -> str:
+    """Why the tokens of a model cannot be placed by position; empty where they can.
+
+    Args:
+        config: the model's text config.
+        kind: the class of the model; None where it is not known before it is loaded.
+    """
+    name = str(getattr(config, "model_type", "") or "this model")
+    if name in ALIBI or getattr(config, "alibi", False):
+        return (
+            f"the model family {name!r} uses ALiBi, which takes distances from slots in the cache, not from positions"
+        )
+    if kind is not None and not _takes_positions(kind):
+        return f"the model family {name!r} takes no position_ids: it counts positions by itself"
+    return ""
+
+
+def _takes_positions(kind: type) -> bool:
+    return "position_ids" in inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]
