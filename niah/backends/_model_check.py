@@ -27,13 +27,14 @@ from niah.backends._hf_load import Loaded
 from niah.backends._rope_sides import RopeSides, restart
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.backends.caches.method import Running, Setting
-from niah.errors import BackendUnavailable
+from niah.errors import BackendUnavailable, CellError, boundary
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 from niah.models import cache_root
 from niah.types import Answer, Case, Prompt
 
 if TYPE_CHECKING:
+    from niah.backends._hf_session import HFSession
     from niah.backends.transformers import TransformersOptions
 
 TOLERANCE_NATS = 1e-2
@@ -124,15 +125,33 @@ def compare(loaded: Loaded, info: ModelInfo, options: TransformersOptions, conte
         try:
             # the short one once more at the end, from a cache that has held longer ones
             for tokens in (*contexts, contexts[0]):
-                group = _group(ids, tokens)
-                replies = session.ask(group)
-                for prompt, reply in zip(group, replies, strict=True):
-                    if not isinstance(reply, Answer):
-                        raise BackendUnavailable(f"{_of(info)} cannot be asked: {reply.kind}: {reply.message}.")
-                    widest = max(widest, _difference(precise, info, prompt, reply, session.outputs, tolerance))
+                with _told(info):
+                    widest = max(widest, _furthest(precise, info, session, _group(ids, tokens), tolerance))
         finally:
             session.release()
     return Checked(tuple(contexts), widest, str(precise.dtype).removeprefix("torch."))
+
+
+@contextmanager
+def _told(info: ModelInfo) -> Iterator[None]:
+    """Whatever a model says to being asked, in one sentence."""
+    try:
+        with boundary("model", "it fails"):
+            yield
+    except CellError as err:
+        first = str(err).splitlines()[0]
+        raise BackendUnavailable(
+            f"{_of(info)} cannot be run by this backend: {first}. Use --backend vllm or llamacpp."
+        ) from err
+
+
+def _furthest(loaded: Loaded, info: ModelInfo, session: HFSession, group: Sequence[Prompt], tolerance: float) -> float:
+    widest = 0.0
+    for prompt, reply in zip(group, session.ask(list(group)), strict=True):
+        if not isinstance(reply, Answer):
+            raise CellError(reply.kind, f"{reply.kind}: {reply.message}")
+        widest = max(widest, _difference(loaded, info, prompt, reply, session.outputs, tolerance))
+    return widest
 
 
 def _of(info: ModelInfo) -> str:
@@ -181,7 +200,8 @@ def _plain(loaded: Loaded, before: Sequence[int], answer: Sequence[int]) -> torc
     try:
         with torch.inference_mode():
             ids = torch.tensor([[*before, *answer]], device=loaded.device)
-            logits = loaded.model(input_ids=ids, use_cache=False, logits_to_keep=len(answer) + 1).logits[0, :-1]
+            out = loaded.model(input_ids=ids, use_cache=False, logits_to_keep=len(answer) + 1)
+            logits: torch.Tensor = out.logits[0, :-1]
     finally:
         config._attn_implementation = own  # noqa: SLF001
     return logits[-len(answer) :].float().log_softmax(-1)
