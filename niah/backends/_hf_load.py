@@ -157,6 +157,8 @@ def stretched_config(options: TransformersOptions, info: ModelInfo, factor: floa
     config = AutoConfig.from_pretrained(info.source, trust_remote_code=options.trust_remote_code, **extra)
     yarn(config, factor, info.source)
     return config
+
+
 def _from_pretrained(source: str, attention: str, arguments: dict[str, Any]) -> Any:
     from transformers import AutoModelForCausalLM
 

@@ -10,7 +10,6 @@ import torch
 from tests.families import Outcome, outcome
 
 EQUAL = [
-    # fmt: off
     "afmoe",
     "apertus",
     "arcee",
@@ -59,7 +58,6 @@ EQUAL = [
     "smollm3",
     "stablelm",
     "starcoder2",
-    # fmt: on
 ]
 EQUAL += ["falcon (one KV head)", "llama (llama3)", "llama (linear)", "llama (yarn)", "phi3 (longrope)"]
 EQUAL += ["llama (dynamic)", "qwen2 (window)"]
