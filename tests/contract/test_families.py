@@ -69,8 +69,8 @@ REFUSED = {
     "bert": "plain forward pass",
     "roberta": "plain forward pass",
     "mamba": "mamba",
-    "recurrent_gemma": "recurrent_gemma",
-    "qwen3_next": "linear-attention",
+    "recurrent_gemma": "keep a state",
+    "qwen3_next": "keep a state",
 }
 
 
