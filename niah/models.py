@@ -19,6 +19,7 @@ class Embedded:
     Attributes:
         sha256: of the GGUF file, checked before it is converted.
         base: True for a base model without a chat template.
+        conversion: raised when the same file is converted to something else, so that older folders are not used.
     """
 
     alias: str
@@ -29,6 +30,7 @@ class Embedded:
     base: bool
     summary: str
     parts: bool = False
+    conversion: int = 1
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -50,10 +52,13 @@ EMBEDDED: dict[str, Embedded] = {
         base=True,
         summary="Gemma-3-270M base: 15 layers with a 512-token window and 3 full ones, 1 KV head of 256 (Gemma terms)",
         parts=True,
+        conversion=2,  # 1 had lost that a text begins with <bos>
     ),
 }
 
 
+# raised when the same GGUF header is described otherwise: 2 keeps what a file says of BOS and EOS
+_HEADER_VERSION = 2
 SMALL_FILE_BYTES = 16 * 2**20
 SAMPLES = 64
 SAMPLE_BYTES = 64 * 2**10
@@ -71,7 +76,19 @@ def cache_root() -> Path:
 
 def embedded_folder(alias: str) -> Path:
     """Where the converted weights of an embedded model are, or will be."""
-    return cache_root() / "models" / f"{alias}-{EMBEDDED[alias].sha256[:8]}"
+    model = EMBEDDED[alias]
+    version = f"-{model.conversion}" if model.conversion > 1 else ""
+    return cache_root() / "models" / f"{alias}-{model.sha256[:8]}{version}"
+
+
+def header_folder(stem: str, revision: str) -> Path:
+    """Where the config and tokenizer of a GGUF file are kept, or will be.
+
+    Args:
+        stem: of the file's name.
+        revision: see ``file_revision``.
+    """
+    return cache_root() / f"gguf-headers-{_HEADER_VERSION}" / f"{stem[:60]}-{revision.rpartition(':')[2]}"
 
 
 def embedded_gguf(alias: str) -> Path:

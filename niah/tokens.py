@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from niah.errors import ConfigError
 from niah.types import Prompt
@@ -50,6 +50,22 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
+class LibraryTokenizer(Tokenizer, Protocol):
+    """A tokenizer that knows what the model's own library makes of the text around a haystack.
+
+    The one exception to the rule above: many tokenizers put a blank before the first word of a text.
+    """
+
+    def encode_start(self, text: str) -> list[int]:
+        """Ids of template text that begins a prompt."""
+        ...
+
+    def encode_rest(self, text: str) -> list[int]:
+        """Ids of template text that goes on after other text."""
+        ...
+
+
 class Counter(Protocol):
     """Counts a prompt that is sent as text, as the one who reads it does: template, instruction and all.
 
@@ -81,17 +97,27 @@ class Counter(Protocol):
 class Template:
     """Text before and after the user's content, special tokens written out; both empty for plain completion.
 
-    ``digest`` is filled in from prefix and suffix when left empty.
+    Attributes:
+        digest: of all that changes a prompt; filled in when left empty.
+        start: special tokens before everything, where the model's own files want them and the prefix has them not.
+        date: ISO day that the prefix or suffix prints; empty where they print none.
+        lead: whether an answer may be begun after the suffix.
+        notes: what is in force, for the record of the run.
     """
 
     name: str
     prefix: str
     suffix: str
     digest: str = ""
+    start: str = ""
+    date: str = ""
+    lead: bool = True
+    notes: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.digest:
-            canonical = json.dumps([self.prefix, self.suffix])
+            parts = [self.start + self.prefix, self.suffix]
+            canonical = json.dumps(parts if self.lead else [*parts, "no lead"])
             object.__setattr__(self, "digest", hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest())
 
 
@@ -102,24 +128,33 @@ class FastTokenizer:
     """A ``tokenizers.Tokenizer`` made fit for assembling prompts from pieces.
 
     Many tokenizers put a space before any text that they get and cut spaces from offsets. Both would make the ids
-    of a piece depend on where it was cut, so a private copy is used with these habits switched off.
+    of a piece depend on where it was cut, so a private copy is used with these habits switched off. Head and tail of a
+    prompt keep them where the ids are sent: there the model has seen what its library makes.
 
     Args:
         tokenizer: the library's object; it is copied, not changed.
         name: label for people.
+        as_library: ``encode_start`` and ``encode_rest`` keep the habits; not for prompts that are sent as text.
 
     Raises:
         ConfigError: the tokenizer does not give back a plain sentence as it was (lower-casing, dropped spaces).
     """
 
-    def __init__(self, tokenizer: RustTokenizer, name: str) -> None:
+    def __init__(self, tokenizer: RustTokenizer, name: str, *, as_library: bool = False) -> None:
         from tokenizers import Tokenizer as Rust
 
         # to_str orders the vocabulary by id, so the digest does not depend on how the tokenizer was loaded
         source = tokenizer.to_str()
-        self._rust = Rust.from_str(json.dumps(_without_habits(json.loads(source))))
+        spec = json.loads(source)
+        bare = _without_habits(spec)
+        self._rust = Rust.from_str(json.dumps(bare))
+        self._library = self._rust
         self._lock = Lock()
         self._name = name
+        if as_library and _ids_differ(spec, bare):
+            kept = dict(bare, normalizer=spec.get("normalizer"), pre_tokenizer=spec.get("pre_tokenizer"))
+            self._library = Rust.from_str(json.dumps(kept))
+            source += "as library"
         self._digest = hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
         probe = "One fact.\n\nThe number for Oslo is 7412839."
         seen = self.decode(self.encode(probe))
@@ -130,7 +165,7 @@ class FastTokenizer:
             )
 
     @classmethod
-    def from_file(cls, path: Path, name: str = "") -> FastTokenizer:
+    def from_file(cls, path: Path, name: str = "", *, as_library: bool = False) -> FastTokenizer:
         """From a ``tokenizer.json``.
 
         Raises:
@@ -148,7 +183,7 @@ class FastTokenizer:
             raise ConfigError(
                 f"tokenizer file {str(path)!r} has no 'model'; give a tokenizer.json of a fast tokenizer."
             )
-        return cls(Rust.from_file(str(path)), name or path.parent.name)
+        return cls(Rust.from_file(str(path)), name or path.parent.name, as_library=as_library)
 
     @property
     def name(self) -> str:
@@ -161,6 +196,18 @@ class FastTokenizer:
     def encode(self, text: str) -> list[int]:
         with self._lock:
             return list(self._rust.encode(text, add_special_tokens=False).ids)
+
+    def encode_start(self, text: str) -> list[int]:
+        with self._lock:
+            return list(self._library.encode(text, add_special_tokens=False).ids)
+
+    def encode_rest(self, text: str) -> list[int]:
+        if self._library is not self._rust:
+            for before in _BEFORE:
+                known, whole = self.encode_start(before), self.encode_start(before + text)
+                if whole[: len(known)] == known:
+                    return whole[len(known) :]
+        return self.encode(text)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         with self._lock:
@@ -183,6 +230,21 @@ class FastTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._rust.decode(list(ids), skip_special_tokens=False))
+
+
+# ends of a text that few tokenizers fuse with what follows
+_BEFORE = ("Read on.", "Read on", "One fact;", "1")
+
+
+def _ids_differ(spec: dict[str, Any], bare: dict[str, Any]) -> bool:
+    """Whether switching habits off can change ids, and not only offsets and decoded text."""
+    return any(_for_ids(spec.get(stage)) != _for_ids(bare.get(stage)) for stage in ("normalizer", "pre_tokenizer"))
+
+
+def _for_ids(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _for_ids(value) for name, value in part.items() if name != "trim_offsets"}
+    return [_for_ids(value) for value in part] if isinstance(part, list) else part
 
 
 def _without_habits(spec: dict[str, Any]) -> dict[str, Any]:

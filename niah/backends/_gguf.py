@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from niah.backends._gguf_ends import keep_ends
 from niah.errors import MissingDependency, StoreError
 from niah.models import EMBEDDED, embedded_folder, embedded_gguf
 
@@ -79,6 +80,7 @@ def _convert(gguf_file: Path, target: Path) -> None:
             gguf_file.parent, gguf_file=gguf_file.name, dtype=torch.bfloat16, **extra
         )
         tokenizer = AutoTokenizer.from_pretrained(gguf_file.parent, gguf_file=gguf_file.name)
+        keep_ends(tokenizer, gguf_file)
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.save_pretrained(target)

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from niah.backends._gguf import is_alias, needs_conversion, parsed_once
+from niah.backends._gguf_ends import keep_ends
 from niah.backends._gguf_file import check_gguf, check_start
 from niah.backends._hf_model import describe_model
 from niah.backends.base import ModelInfo
 from niah.config import as_path
 from niah.errors import ConfigError, MissingDependency, StoreError, near
 from niah.kv.shape import LayerShape
-from niah.models import EMBEDDED, cache_root, embedded_folder, embedded_gguf, file_revision
+from niah.models import EMBEDDED, embedded_folder, embedded_gguf, file_revision, header_folder
 
 _PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")
 
 
-def describe_gguf(model: str, *, template: str, swa_full: bool) -> ModelInfo:
+def describe_gguf(model: str, *, template: str, date: str | None, swa_full: bool) -> ModelInfo:
     """What a plan needs to know of a GGUF model, loading no weights.
 
     Args:
@@ -41,6 +42,8 @@ def describe_gguf(model: str, *, template: str, swa_full: bool) -> ModelInfo:
         trust_remote_code=False,
         revision=None,
         needs_weights=False,
+        date=date,
+        as_engine=True,
     )
     shape = info.shape
     if shape is not None:
@@ -92,7 +95,7 @@ def _described(model: str, path: Path, revision: str) -> Path:
     """A folder with the file's config and tokenizer, made at first use."""
     if is_alias(model) and not needs_conversion(model):
         return embedded_folder(model)
-    target = cache_root() / "gguf-headers" / f"{path.stem[:60]}-{revision.rpartition(':')[2]}"
+    target = header_folder(path.stem, revision)
     if (target / "config.json").is_file():
         return target
     try:
@@ -121,6 +124,7 @@ def _write_header(model: str, path: Path, target: Path) -> None:
         with parsed_once():
             config = AutoConfig.from_pretrained(path.parent, **extra)
             tokenizer = AutoTokenizer.from_pretrained(path.parent, **extra)
+            keep_ends(tokenizer, path)
     except (OSError, ValueError, KeyError, IndexError, NotImplementedError, AttributeError) as err:
         reason = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
         raise ConfigError(f"the GGUF file {model!r} cannot be read: {reason[:300]}") from err

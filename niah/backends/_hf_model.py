@@ -7,6 +7,7 @@ from typing import Any
 
 from niah.backends._gguf import converted_folder, is_alias
 from niah.backends._hf_loadable import needs_own_code
+from niah.backends._hf_template import read_template
 from niah.backends._model_files import check_file, check_folder
 from niah.backends.base import ModelInfo
 from niah.config import as_path
@@ -14,11 +15,18 @@ from niah.errors import ConfigError, near
 from niah.hub import require_cached_or_reachable
 from niah.kv.shape import ModelShape
 from niah.models import EMBEDDED, folder_revision
-from niah.tokens import FastTokenizer, Template
+from niah.tokens import FastTokenizer
 
 
 def describe_model(
-    model: str, *, template: str, trust_remote_code: bool, revision: str | None, needs_weights: bool = True
+    model: str,
+    *,
+    template: str,
+    trust_remote_code: bool,
+    revision: str | None,
+    needs_weights: bool = True,
+    date: str | None = None,
+    as_engine: bool = False,
 ) -> ModelInfo:
     """What a plan needs to know of a model.
 
@@ -26,6 +34,7 @@ def describe_model(
         template: ``auto`` (chat where the model has a template), ``chat`` or ``completion``.
         revision: of a hub model; local folders have a digest instead.
         needs_weights: ``False`` for a folder with a config and a tokenizer alone.
+        date, as_engine: see ``read_template``.
 
     Raises:
         ConfigError: no such model, files that cannot be used, no fast tokenizer, or no such template.
@@ -46,16 +55,18 @@ def describe_model(
         raise ConfigError(
             f"the tokenizer of {model!r} is not a fast one: exact lengths need offsets. Convert it first."
         )
+    around = read_template(template, tokenizer, model, day=date, as_engine=as_engine)
     shape = ModelShape.from_config(config.to_dict(), name=model)
     found = folder_revision(Path(source)) if local else str(getattr(config, "_commit_hash", "") or revision)
     return ModelInfo(
         name=model,
         source=source,
         revision=found,
-        tokenizer=FastTokenizer(tokenizer.backend_tokenizer, name=model),
-        template=_template(template, tokenizer, model),
+        tokenizer=FastTokenizer(tokenizer.backend_tokenizer, name=model, as_library=True),
+        template=around,
         shape=shape,
         context_tokens=shape.context_tokens,
+        prefill=around.lead,
         reference_kv=shape.native_dtype if shape.native_dtype in ("bf16", "fp16") else "bf16",
     )
 
@@ -91,22 +102,3 @@ def _unreadable(model: str, local: bool, err: Exception) -> ConfigError:
         f"cannot read the model {model!r} from {where}: {reason[:300]}. Look at its config.json and tokenizer files"
         + ("." if local else ", or whether it is private (HF_TOKEN).")
     )
-
-
-def _template(wanted: str, tokenizer: Any, model: str) -> Template:
-    has_chat = bool(getattr(tokenizer, "chat_template", None))
-    if wanted == "chat" and not has_chat:
-        raise ConfigError(f"the model {model!r} has no chat template. Use --set backend.template=completion.")
-    if wanted == "completion" or not has_chat:
-        with_start = tokenizer("x").input_ids
-        bare = tokenizer("x", add_special_tokens=False).input_ids
-        start = tokenizer.decode(with_start[: len(with_start) - len(bare)]) if len(with_start) > len(bare) else ""
-        return Template("completion", prefix=start, suffix="")
-    mark = "NIAH-CONTENT"
-    text = str(
-        tokenizer.apply_chat_template([{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True)
-    )
-    before, found, after = text.partition(mark)
-    if not found:
-        raise ConfigError(f"the chat template of {model!r} hides the user's text. Use backend.template=completion.")
-    return Template("chat", prefix=before, suffix=after)

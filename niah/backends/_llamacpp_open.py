@@ -117,13 +117,22 @@ def _compare(report: EngineReport, kv: KVConfig) -> None:
 
 
 async def _facts(client: HttpClient, info: ModelInfo) -> dict[str, Any]:
-    """What the server says beside its log; ``tokenizer_agrees`` compares its tokenizer with the one used here."""
+    """What the server says beside its log.
+
+    ``tokenizer_agrees`` compares its tokenizer with the one used here, and ``prompt.start_agrees`` the tokens that it
+    would put before a text with those that each prompt begins with.
+    """
     try:
         reply = await client.post("/tokenize", {"content": _PROBE, "add_special": False, "parse_special": False})
+        begun = await client.post("/tokenize", {"content": _PROBE, "add_special": True, "parse_special": False})
     except CellError as err:
         raise BackendUnavailable(f"the llama.cpp server does not answer: {err}.") from err
     own = info.tokenizer.encode_batch([_PROBE])[0]
+    bare, whole = list(reply.get("tokens", ())), list(begun.get("tokens", ()))
+    start = next((whole[:at] for at in range(len(whole)) if whole[at : at + len(bare)] == bare), whole)
+    first = info.tokenizer.encode(info.template.start + info.template.prefix)
     return {
         "engine": f"xllamacpp {importlib.metadata.version('xllamacpp')}",
-        "tokenizer_agrees": list(reply.get("tokens", ())) == own,
+        "tokenizer_agrees": bare == own,
+        "prompt.start_agrees": first[: len(start)] == start,
     }

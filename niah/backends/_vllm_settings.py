@@ -53,6 +53,7 @@ class VllmEngineOptions(BackendOptions):
     Attributes:
         dtype: compute type where the KV setting leaves it open (``auto``); bf16 and fp16 settings bring their own.
         template: ``auto`` uses the model's chat template where it has one, else plain completion.
+        date: ISO day that a chat template prints which prints one; None is the same day in every run.
         pool_bytes: KV pool; None is enough for a few of the longest prompts on a CPU, and vLLM's own share of a GPU.
         block_size: tokens per block; None leaves it to vLLM (128 on a CPU).
         max_num_batched_tokens: tokens per engine step, which is the prefill chunk; None leaves it to vLLM, but for
@@ -72,6 +73,7 @@ class VllmEngineOptions(BackendOptions):
 
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     template: Literal["auto", "chat", "completion"] = "auto"
+    date: str | None = Field(default=None, json_schema_extra=QUIET)
     pool_bytes: int | None = Field(default=None, ge=1 << 20, json_schema_extra=QUIET)
     block_size: int | None = Field(default=None, ge=1)
     max_num_batched_tokens: int | None = Field(default=None, ge=1)
@@ -92,6 +94,7 @@ def describe_for_engine(options: VllmEngineOptions, model: str) -> ModelInfo:
     info = describe_model(
         model,
         template=options.template,
+        date=options.date,
         trust_remote_code=options.trust_remote_code,
         revision=options.revision,
     )

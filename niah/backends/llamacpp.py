@@ -36,6 +36,7 @@ class LlamaCppOptions(BackendOptions):
         swa_full: window layers keep all tokens, so that their cache can be reused from any position; costs memory.
         batch, ubatch: tokens of one prefill step, logical and physical.
         template: ``auto`` uses the model's chat template where it has one, else plain completion.
+        date: ISO day that a chat template prints which prints one; None is the same day in every run.
         logprobs: score the expected answer; costs a step per token after the first that the reply does not share with
             it.
         startup_timeout_s: seconds that a start may take.
@@ -49,6 +50,7 @@ class LlamaCppOptions(BackendOptions):
     batch: int = Field(default=2048, ge=32)
     ubatch: int = Field(default=512, ge=32)
     template: Literal["auto", "chat", "completion"] = "auto"
+    date: str | None = Field(default=None, json_schema_extra=QUIET)
     logprobs: bool = True
     startup_timeout_s: float = Field(default=300.0, gt=0, json_schema_extra=QUIET)
     request_timeout_s: float = Field(default=1800.0, gt=0, json_schema_extra=QUIET)
@@ -58,7 +60,7 @@ class LlamaCppOptions(BackendOptions):
 
 
 def _describe(options: LlamaCppOptions, model: str) -> ModelInfo:
-    return describe_gguf(model, template=options.template, swa_full=options.swa_full)
+    return describe_gguf(model, template=options.template, date=options.date, swa_full=options.swa_full)
 
 
 def _check(options: LlamaCppOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:

@@ -31,6 +31,7 @@ class TransformersOptions(BackendOptions):
         dtype: compute type; ``auto`` is bf16 where the hardware has it, else fp32 on a CPU and fp16 on a GPU.
         attn: ``auto`` is SDPA where the model allows it, else ``eager``.
         template: ``auto`` uses the model's chat template where it has one, else plain completion.
+        date: ISO day that a chat template prints which prints one; None is the same day in every run.
         threads: CPU threads; None is what ``OMP_NUM_THREADS`` says, else the cores of this process.
         prefill_chunk: prompt tokens per forward pass, unless the KV setting says otherwise.
         pack: ``False`` answers each question from a fork of the context's cache instead of all in one sequence.
@@ -45,6 +46,7 @@ class TransformersOptions(BackendOptions):
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     attn: Literal["auto", "sdpa", "eager"] = "auto"
     template: Literal["auto", "chat", "completion"] = "auto"
+    date: str | None = Field(default=None, json_schema_extra=QUIET)
     threads: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
     prefill_chunk: int = Field(default=512, ge=1)
     pack: bool = True
@@ -65,6 +67,7 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
     info = describe_model(
         model,
         template=options.template,
+        date=options.date,
         trust_remote_code=options.trust_remote_code,
         revision=options.revision,
     )

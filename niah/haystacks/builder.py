@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from niah.errors import CellError, ConfigError
 from niah.haystacks.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, Ids, Segmented, count_whole
-from niah.tokens import Template, Tokenizer
+from niah.tokens import LibraryTokenizer, Template, Tokenizer
 from niah.types import Case, Needle, Placement, Prompt
 
 # how many sentences before the budget's end may be given up to make two later ones fill it exactly
@@ -125,6 +125,9 @@ def _check_shared(cases: Sequence[Case]) -> None:
 
 
 def _frame(tokenizer: Tokenizer, template: Template, segmented: Segmented, cases: Sequence[Case]) -> _Frame:
+    begin = go_on = tokenizer.encode
+    if isinstance(tokenizer, LibraryTokenizer):
+        begin, go_on = tokenizer.encode_start, tokenizer.encode_rest
     head = template.prefix + cases[0].instruction
     if segmented.kinds[0] == TRAIL and cases[0].instruction:
         head += PARAGRAPH
@@ -137,15 +140,15 @@ def _frame(tokenizer: Tokenizer, template: Template, segmented: Segmented, cases
             prefix = " " + prefix.lstrip()
         elif not template.suffix and gold:
             gold = " " + gold.lstrip()
-        tail = tokenizer.encode(text + prefix)
+        tail = go_on(text + prefix)
         tails.append(tail)
-        golds.append(_gold(tokenizer, text + prefix, tail, gold))
-    return _Frame(tokenizer.encode(head) if head else [], tails, golds)
+        golds.append(_gold(tokenizer, go_on(text + prefix + gold), tail, gold))
+    start = tokenizer.encode(template.start) if template.start else []
+    return _Frame([*start, *(begin(head) if head else [])], tails, golds)
 
 
-def _gold(tokenizer: Tokenizer, tail_text: str, tail: list[int], gold: str) -> tuple[int, ...]:
+def _gold(tokenizer: Tokenizer, whole: list[int], tail: list[int], gold: str) -> tuple[int, ...]:
     """Ids of the expected continuation, as the tokenizer goes on after the tail where it can."""
-    whole = tokenizer.encode(tail_text + gold)
     if whole[: len(tail)] == tail:
         return tuple(whole[len(tail) :])
     # tail and gold would fuse at the seam; the tail is sent as it is, so gold starts afresh

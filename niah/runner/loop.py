@@ -149,7 +149,7 @@ async def _run_setting(state: State, engine: Engine, kv: KVConfig, owed: Sequenc
             queue = iter(owed)
             count = min(len(owed), max(1, session.max_in_flight))
             await asyncio.gather(*(_work(state, session, kv, queue) for _ in range(count)))
-        state.manifest.effective(kv.name, session.effective())
+        state.manifest.effective(kv.name, session.effective() | dict(plan.info.template.notes))
         if state.fault is not None:
             raise state.fault
     if plan.config.reuse == "verify" and not state.stop.due():

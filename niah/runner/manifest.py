@@ -148,6 +148,7 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
             "context_tokens": info.context_tokens,
             "shape": asdict(info.shape) if info.shape is not None else None,
             "template": info.template.name,
+            "date": info.template.date or None,
         },
         "haystack": {"name": plan.config.haystack.name, "digest": shop.source.digest},
         "tokenizer": {

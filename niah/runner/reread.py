@@ -21,7 +21,7 @@ from niah.config import RunConfig, as_path, build_config, validate
 from niah.errors import CellError, ConfigError, StoreError, boundary
 from niah.grid import parse_depths
 from niah.haystacks.base import HaystackPlugin
-from niah.models import EMBEDDED, cache_root, embedded_folder
+from niah.models import EMBEDDED, embedded_folder, header_folder
 from niah.runner.plan import Plan, backend_of, make_plan, plan_to_read
 from niah.runner.workshop import Group, case_seed
 from niah.tasks.base import TaskOptions, TaskPlugin
@@ -100,6 +100,10 @@ def plan_again(
         NiahError: the model's tokenizer or the text is not there any more.
     """
     config = recorded_config(manifest, where)
+    date = _part(manifest, "model").get("date")
+    if isinstance(date, str):
+        # what its template printed then, whatever is printed by now where nobody names a day
+        config.backend.options.setdefault("date", date)
     if config.haystack.argument == "-":
         raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
     if trust:
@@ -165,7 +169,8 @@ def _info(config: RunConfig, manifest: Mapping[str, Any]) -> ModelInfo:
         path = ".".join(["rebuild", *(str(part) for part in first["loc"])])
         raise StoreError(f"run.json: {path} cannot be read: {first['msg']}. Restore it, or run again.") from err
     name, revision = (str(_part(manifest, "model").get(key) or "") for key in ("name", "revision"))
-    tokenizer = local_tokenizer(str(_part(manifest, "tokenizer").get("digest") or ""), model, revision)
+    digest = str(_part(manifest, "tokenizer").get("digest") or "")
+    tokenizer = local_tokenizer(digest, model, revision, as_library=not kept.counted_by)
     if tokenizer is None:
         if is_known:
             return backend.describe(options, model)
@@ -207,7 +212,7 @@ def _counter(kept: Rebuild, tokenizer: Tokenizer) -> Counter | None:
     return counter
 
 
-def local_tokenizer(digest: str, model: str, revision: str) -> Tokenizer | None:
+def local_tokenizer(digest: str, model: str, revision: str, *, as_library: bool) -> Tokenizer | None:
     """The tokenizer of a past run where this machine has it; None where it has not.
 
     Nothing is asked for it: it is one without a file, a vocabulary that a package brings along, or a
@@ -216,6 +221,7 @@ def local_tokenizer(digest: str, model: str, revision: str) -> Tokenizer | None:
     Args:
         digest: of the run's tokenizer; a file with another one is taken too, as each prompt's own hash is compared.
         model, revision: as recorded.
+        as_library: see ``FastTokenizer``: for prompts that were sent as ids.
     """
     from niah.backends._api_tokenizer import packaged_tokenizer
 
@@ -229,7 +235,7 @@ def local_tokenizer(digest: str, model: str, revision: str) -> Tokenizer | None:
         return None
     try:
         with boundary("tokenizer", f"the tokenizer of the run, {str(file)!r}"):
-            return FastTokenizer.from_file(file, model)
+            return FastTokenizer.from_file(file, model, as_library=as_library)
     except CellError as err:
         raise ConfigError(f"{err}.") from err
 
@@ -240,8 +246,7 @@ def _tokenizer_file(model: str, revision: str) -> Path | None:
     elif model.startswith(("//", "\\\\")):
         return None  # to open the path of a network share is to connect
     else:
-        gguf = f"{Path(model).stem[:60]}-{revision.rpartition(':')[2]}"
-        places = [_folder(model), cache_root() / "gguf-headers" / Path(gguf).name]
+        places = [_folder(model), header_folder(Path(model).stem, Path(revision).name)]
     for place in places:
         file = place / "tokenizer.json"
         try:
