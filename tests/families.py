@@ -97,15 +97,17 @@ def families() -> list[str]:
     return sorted([*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *VARIANTS])
 
 
-def build(name: str, folder: Path) -> Path:
+def build(name: str, folder: Path, **settings: Any) -> Path:
     """A model of the family with sharp random weights, saved under ``folder``; returns where.
+
+    Args:
+        settings: of its config, instead of small ones.
 
     Raises:
         Exception: whatever the library says to so small a model.
     """
     family, more = VARIANTS.get(name, (name, {}))
-    settings = {**_small(family), **_SPECIAL.get(family, {}), **more}
-    config = CONFIG_MAPPING[family](**settings)
+    config = CONFIG_MAPPING[family](**{**_small(family), **_SPECIAL.get(family, {}), **more, **settings})
     torch.manual_seed(7)
     made = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
     with torch.no_grad():

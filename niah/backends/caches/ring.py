@@ -25,10 +25,12 @@ from niah.backends._attention import attention_method
 from niah.backends._hf_load import Loaded
 from niah.backends._packed import View
 from niah.backends._ring_group import RingGroup
+from niah.backends._rope_sides import RopeSides
 from niah.backends.caches.base import Codec, StoredLayer
 from niah.backends.caches.build import build_cache
 from niah.backends.caches.method import Method, Running, Setting
 from niah.backends.caches.partial import Partial, merge, partial_attention
+from niah.errors import BackendUnavailable
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
 
@@ -225,6 +227,11 @@ class Ring(Running):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
+        if RopeSides(self.loaded.model):
+            raise BackendUnavailable(
+                f"{self.kv.name}: the rotary frequencies of this model depend on the length of the whole sequence, and "
+                "each rank sees a part of it. Use a setting without a ring."
+            )
         self.ranks = self.kv.context_parallel
         self._own = Rank(self.loaded, self.kv, self.shape, 0, self.ranks)
         self._group = RingGroup(setting, self.ranks)

@@ -15,7 +15,9 @@ from niah.backends._hf_session import HFSession
 from niah.backends._rope_sides import RopeSides
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.backends.caches.method import Running, Setting
+from niah.backends.caches.ring import Ring
 from niah.backends.transformers import TransformersOptions
+from niah.errors import BackendUnavailable
 from niah.kv.base import KVConfig
 from niah.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Prompt
@@ -143,3 +145,11 @@ def test_the_embedding_is_as_before_afterwards() -> None:
         logits = loaded.model(input_ids=torch.tensor([[*prompt.ids(), *prompt.gold]])).logits[0, -4:-1]
     after = float(logits.log_softmax(-1).gather(1, torch.tensor(prompt.gold)[:, None]).sum())
     assert after == pytest.approx(before, abs=1e-5)
+
+
+def test_a_ring_refuses_them() -> None:
+    """Its ranks see a part of the sequence each, and would be turned by the frequencies of that part."""
+    loaded = longrope()
+    ring = KVConfig("ring(2)", context_parallel=2)
+    with pytest.raises(BackendUnavailable, match="depend on the length"):
+        Ring(Setting(loaded, ring, tiny_models.shape_of(loaded), threads=1))
