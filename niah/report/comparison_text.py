@@ -161,7 +161,11 @@ def effective_text(far: EffectiveLength) -> str:
         return length_label(far.length)
     if far.too_few:
         return f"not known ({far.trials_needed} trials a cell could show {far.bar * 100:g} %)"
-    return f"none (below {far.bar * 100:g} % somewhere at every length)"
+    limit = far.limit
+    if limit is None:
+        return "none"
+    where = f"{length_label(limit.length)}, depth {limit.depth * 100:.4g} %: {limit.hits} of {limit.trials} right"
+    return f"none ({where} does not show {far.bar * 100:g} %)"
 
 
 def verdict_table(report: ComparisonReport) -> Table:

@@ -24,7 +24,7 @@ from niah.report.chart import (
     polyline,
     px,
 )
-from niah.report.heatmap import CellSummary, Grid
+from niah.report.heatmap import ASSUMED_NOTE, CellSummary, Grid
 from niah.report.palette import series_color
 from niah.report.summary import MemoryPoint, human_bytes, percent
 from niah.report.svg import Label
@@ -61,6 +61,8 @@ def score_chart(grids: Sequence[Grid]) -> Chart | None:
         table.append([name, *(_share_words(known.get(length)) for length in lengths)])
     ticks = [Label(px(y(share / 5)), f"{share * 20} %") for share in range(6)]
     note = "All depths together; bands are 95 % intervals over texts."
+    if any(cell.is_assumed for found in totals for cell in found.values()):
+        note += f" {ASSUMED_NOTE}"
     return _over_lengths("Accuracy against length", note, "accuracy", lengths, ticks, series, table)
 
 

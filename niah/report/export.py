@@ -12,7 +12,7 @@ from typing import Any
 
 from niah.errors import ConfigError, near
 from niah.grid import length_label
-from niah.report.summary import summaries
+from niah.report.summary import few_texts, summaries
 from niah.store.read import RunRecord, flat_columns, flat_row, parquet_bytes
 from niah.store.schema import Row
 
@@ -97,7 +97,8 @@ def _xml(text: str) -> str:
 def _markdown(record: RunRecord) -> bytes:
     head = ("KV setting", "accuracy", "95 % interval", "n", "KV B/token", "state")
     lines = [head, ("---",) * len(head)]
-    for summary in summaries(record):
+    found = summaries(record)
+    for summary in found:
         total = summary.total
         known = total.share is not None
         per_token = summary.kv_bytes_per_token
@@ -111,7 +112,8 @@ def _markdown(record: RunRecord) -> bytes:
                 "broken" if summary.broken else "ok",
             )
         )
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines).encode()
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return (table + "".join(f"\n{sentence}\n" for sentence in few_texts(found))).encode()
 
 
 FORMATS: dict[str, Callable[[RunRecord], bytes]] = {

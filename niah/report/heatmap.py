@@ -22,8 +22,9 @@ from niah.report.drawing import (
     write_number,
 )
 from niah.report.palette import EMPTY, Palette, share_color, stops
-from niah.stats.clustered import clustered_interval, contexts_of, is_assumed
+from niah.stats.clustered import LEANING, clustered_interval, contexts_of, is_assumed
 from niah.stats.intervals import Interval
+from niah.stats.power import MIN_CONTEXTS
 from niah.store.read import RunRecord, newest
 from niah.store.schema import Row
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEW_TRIALS = 5
+ASSUMED_NOTE = (
+    f"Those over fewer than {MIN_CONTEXTS} texts assume that answers of one text are correlated by {LEANING:g}."
+)
 BROKEN_LABEL = "BROKEN: canary failed"
 
 

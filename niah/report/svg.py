@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from niah.grid import length_label
+from niah.report.comparison_text import p_text
 from niah.report.difference import Difference, PairSummary, points
 from niah.report.drawing import edges, thinned
 from niah.report.heatmap import CellSummary, Grid
@@ -213,7 +214,9 @@ def _pair_words(cell: PairSummary, length: int, depth: float) -> str:
     )
     if cell.interval is not None:
         words += f"\n95 % {points(cell.interval.low)} to {points(cell.interval.high)}"
-    return words + ("" if cell.significant else "\nmay be chance")
+    if cell.significant:
+        return words
+    return f"{words}\nmay be chance" + ("" if cell.p_holm is None else f": p = {p_text(cell.p_holm)} over all squares")
 
 
 def _pair_table_words(cell: PairSummary | None) -> str:

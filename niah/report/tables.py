@@ -9,6 +9,8 @@ from niah.grid import length_label
 from niah.report.heatmap import BROKEN_LABEL, FEW_TRIALS, CellSummary, Grid
 from niah.report.palette import RGB, Palette, share_color
 from niah.report.summary import SettingSummary, percent
+from niah.stats.clustered import LEANING
+from niah.stats.power import MIN_CONTEXTS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -107,10 +109,15 @@ def _key(grid: Grid) -> str:
         ("F failed", any(cell.failed for cell in cells)),
         ("× truncated", any(cell.truncated for cell in cells)),
         ("- refused", any(cell.refused for cell in cells)),
+        (f"over fewer than {MIN_CONTEXTS} texts a correlation of {LEANING:g} is assumed", _any_assumed(grid)),
         ("blank not run", len(grid.cells) < len(grid.lengths) * len(grid.depths)),
     ]
     shown = [text for text, seen in marks if seen]
     return "accuracy in %, 95 % interval over texts" + (f"; {', '.join(shown)}" if shown else "")
+
+
+def _any_assumed(grid: Grid) -> bool:
+    return any(grid.at_length(length).is_assumed for length in grid.lengths)
 
 
 def _printable(text: str) -> str:

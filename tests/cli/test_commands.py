@@ -38,6 +38,9 @@ def test_plan_document(niah) -> None:
     assert document["tokens_unique"] < document["tokens_naive"]
     assert document["problems"] == []
     assert 0 < document["detectable_drop"] < 1
+    assert document["assumed_correlation"] == 0.05
+    assert document["correlation_source"].startswith("taken for granted: no earlier run of ")
+    assert (document["power"], document["settings_compared"]) == (0.8, 1)
     assert {row["kv"] for row in document["kv_memory"]} == {"bf16", "int8"}
     few = niah("plan", "-b", "oracle", "--kv", "bf16,int8", "-l", "512,1k", "-d", "11", "-n", "2").out
     assert "needs 6 contexts (lengths × trials); these are 4" in few

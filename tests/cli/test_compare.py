@@ -110,6 +110,45 @@ def test_a_gate_does_not_pass_a_broken_setting(niah, copy: Path) -> None:
     assert "BROKEN, not interpreted" in niah("compare", copy, "--kv", "int4").out
 
 
+def test_few_contexts_are_said_wherever_they_decide(niah, tmp_path: Path) -> None:
+    path = package.run(
+        **{**OWN, "backend": _loss(int4=0.6), "lengths": "512", "depths": 11, "trials": 4}, kv=["bf16", "int4"], out=str(tmp_path)
+    ).path
+    document = niah("compare", path, "--json").document()
+    item = document["comparisons"][0]
+    assert (item["verdict"], item["contexts"]) == ("too few to say", 4)
+    assert item["p"] < 0.001
+    assert item["why"] == "4 of the 6 contexts (lengths × trials) that a verdict needs"
+    assert item["by_length"][0]["why"] == item["why"]
+    assert -1 <= item["ci"][0] <= item["delta"] <= item["ci"][1] <= 0
+    said = niah("compare", path).out
+    assert "Too few contexts (4, and a verdict needs 6) to say whether int4 differs from bf16" in said
+    assert said.count("too few to say (4 of 6 contexts)") >= 3, "in the table, by length, and over all"
+    gated = niah("compare", path, "--max-drop", "0.02")
+    assert gated.code == 3, "neither beyond doubt nor to be passed in silence"
+    assert "int4 cannot be judged: it seems to have fallen by more than --max-drop 0.02" in gated.err
+    assert niah("compare", path, "--max-drop", "0.98").code == 0
+    assert "rests on 4 texts" not in said
+    shown = niah("show", path).out
+    assert "The interval of bf16 and int4 rests on at most 4 texts (lengths × trials), too few to see" in shown
+    line = next(line for line in niah("show", path, "--json").document()["settings"] if line["kv"] == "int4")
+    assert (line["contexts"], line["ci_assumed"]) == (4, True)
+
+
+def test_several_settings_are_corrected(niah, run: Path) -> None:
+    both = niah("compare", run, "--json").document()
+    assert both["corrected"].startswith("2 comparisons: p and intervals are corrected")
+    alone = niah("compare", run, "--kv", "int4", "--json").document()
+    assert alone["corrected"] == ""
+    wide, narrow = both["comparisons"][1], alone["comparisons"][0]
+    assert (wide["together"], narrow["together"]) == (2, 1)
+    assert (wide["confidence"], narrow["confidence"]) == (0.975, 0.95)
+    assert wide["p_holm"] == pytest.approx(2 * narrow["p_holm"])
+    assert wide["ci"][0] < narrow["ci"][0]
+    assert "2 comparisons: p and intervals are corrected" in niah("compare", run).out
+    assert "2 comparisons: p and intervals are corrected" in niah("compare", run, "--markdown").out
+
+
 def test_two_runs_setting_by_setting(niah, run: Path, other: Path) -> None:
     said = niah("compare", run, other, "--json")
     document = said.document()
