@@ -112,7 +112,9 @@ def test_a_gate_does_not_pass_a_broken_setting(niah, copy: Path) -> None:
 
 def test_few_contexts_are_said_wherever_they_decide(niah, tmp_path: Path) -> None:
     path = package.run(
-        **{**OWN, "backend": _loss(int4=0.6), "lengths": "512", "depths": 11, "trials": 4}, kv=["bf16", "int4"], out=str(tmp_path)
+        **{**OWN, "backend": _loss(int4=0.6), "lengths": "512", "depths": 11, "trials": 4},
+        kv=["bf16", "int4"],
+        out=str(tmp_path),
     ).path
     document = niah("compare", path, "--json").document()
     item = document["comparisons"][0]
