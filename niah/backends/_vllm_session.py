@@ -355,7 +355,8 @@ def _attention_backends(llm: Any) -> list[str]:
 def _scales(llm: Any, cache_dtype: str) -> str:
     """Where the scales of a quantised cache come from."""
     if "fp8" not in cache_dtype:
-        return "none" if "per_token_head" not in cache_dtype else "dynamic"
+        dynamic = "per_token_head" in cache_dtype or cache_dtype.startswith("turboquant_")
+        return "dynamic" if dynamic else "none"
     context = llm.llm_engine.vllm_config.compilation_config.static_forward_context
     found = {
         float(getattr(layer, side))

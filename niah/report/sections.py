@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from niah.kv.base import KVConfig
+from niah.report.asked import SettingLine, setting_lines, value_text
 from niah.report.chart import Chart
 from niah.report.curves import cost_chart, memory_chart, score_chart, time_charts
 from niah.report.difference import record_differences
@@ -42,33 +40,12 @@ from niah.report.verdict import (
 from niah.stats.compare import Comparison
 from niah.store.read import RunRecord
 
-# engines and torch spell dtypes out
-_SPELLINGS = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "none": "",
-    "false": "no",
-    "true": "yes",
-}
-_LEFT_OPEN = ("", "auto")
 _STATUS_WARNINGS = {
     "interrupted": "The run was interrupted.",
     "budget": "The run ended at its budget.",
     "failed": "The run ended with an error.",
     "running": "The run had not ended when this page was made.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SettingLine:
-    """One field of a KV setting: what was asked and what was in force; ``differs`` when both are known and unequal."""
-
-    name: str
-    asked: str
-    effective: str
-    differs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +210,7 @@ def _facts(record: RunRecord) -> list[tuple[str, str]]:
         "prices",
         "spent",
     ):
-        facts += [(f"{key} · {name}", _text(value)) for name, value in _section(manifest, key).items()]
+        facts += [(f"{key} · {name}", value_text(value)) for name, value in _section(manifest, key).items()]
     return [(name, value) for name, value in facts if value]
 
 
@@ -262,36 +239,3 @@ def _setting_view(record: RunRecord, item: SettingSummary) -> SettingView:
         canary_why=str(canary.get("why") or ""),
         formula=str(entry.get("formula") or ""),
     )
-
-
-def setting_lines(asked: Mapping[str, Any], effective: Mapping[str, Any]) -> list[SettingLine]:
-    """Asked and effective values side by side, asked fields first.
-
-    A field that was left at its default and that the engine does not report is left out. What was asked as ``auto``
-    or left open cannot differ. The engine may report a field as ``k_dtype`` or ``kv.k_dtype``.
-    """
-    defaults = {f.name: _text(getattr(KVConfig(name=""), f.name)) for f in fields(KVConfig)}
-    lines = []
-    seen = set()
-    for name, value in asked.items():
-        key = name if name in effective else f"kv.{name}"
-        wanted, got = _text(value), _text(effective[key]) if key in effective else ""
-        if name == "name" or (key not in effective and wanted == defaults.get(name)):
-            continue
-        seen.add(key)
-        differs = key in effective and wanted not in _LEFT_OPEN and wanted != got
-        lines.append(SettingLine(name, wanted, got, differs))
-    lines += [SettingLine(key, "", _text(value), differs=False) for key, value in effective.items() if key not in seen]
-    return lines
-
-
-def _text(value: Any) -> str:
-    """A manifest's value in words that can be compared: dtypes in short form, lists joined, nothing for None."""
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_text(item) for item in value)
-    if isinstance(value, Mapping):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    if isinstance(value, float) and value.is_integer() and math.isfinite(value):
-        value = int(value)
-    text = str(value).removeprefix("torch.")
-    return _SPELLINGS.get(text.lower(), text)

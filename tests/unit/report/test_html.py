@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from niah.errors import StoreError
+from niah.report.asked import setting_lines
 from niah.report.html import render_report, write_report
-from niah.report.sections import setting_lines
 
 VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
 CHROMIUM = shutil.which("chromium")
