@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,6 +23,9 @@ _LENGTH = re.compile(r"(?P<number>\d{1,15}(?:\.\d{1,15})?)(?P<unit>[kKmM]?)\Z", 
 _COUNT = re.compile(r"\d{1,9}\Z", re.ASCII)
 _PERCENT = re.compile(r"(?P<number>[+-]?\d{1,15}(?:\.\d{1,15})?)%?\Z", re.ASCII)
 _UNITS = {"": 1, "k": K_TOKENS, "m": M_TOKENS}
+# a needle that lies farther from the depth that was asked, as a share of the text, is told
+DEPTH_TOLERANCE = 0.02
+_TOLD = 3
 # inner steps of a range are rounded to whole multiples of this, so that tables stay readable
 _STEP_TOKENS = 64
 
@@ -163,6 +166,46 @@ def _percents(spec: str) -> tuple[float, ...]:
             f"write {','.join(f'{100 * p:g}' for p in percents)}{'%' if len(percents) == 1 else ''}, or add % signs."
         )
     return tuple(sorted({round(percent / 100, 6) for percent in percents}))
+
+
+@dataclass(frozen=True, slots=True)
+class OffDepth:
+    """A depth (0-1) at a length in tokens whose needles lie at another, ``real``, for want of a place nearer to it."""
+
+    length: int
+    depth: float
+    real: float
+
+    def to_json(self) -> dict[str, float]:
+        """As ``plan --json`` and ``run.json`` have it."""
+        return {"length": self.length, "depth": self.depth, "depth_real": round(self.real, 6)}
+
+
+def is_off(depth: float, real: float | None) -> bool:
+    """Whether a needle lies so far from its depth that it has to be told."""
+    return real is not None and abs(real - depth) > DEPTH_TOLERANCE
+
+
+def off_depths(places: Iterable[tuple[int, float, float]]) -> tuple[OffDepth, ...]:
+    """Of needles given by length, asked and real depth, the squares whose mean real depth is off, ascending."""
+    squares: dict[tuple[int, float], list[float]] = {}
+    for length, depth, real in places:
+        squares.setdefault((length, depth), []).append(real)
+    means = (OffDepth(*square, math.fsum(reals) / len(reals)) for square, reals in sorted(squares.items()))
+    return tuple(mean for mean in means if is_off(mean.depth, mean.real))
+
+
+def off_words(off: Sequence[OffDepth], squares: int) -> str:
+    """How many of the squares are off, and the widest: the end of a sentence."""
+    widest = sorted(off, key=lambda item: (-abs(item.real - item.depth), item.length, item.depth))[:_TOLD]
+    told = ", ".join(
+        f"{100 * item.depth:.4g} % at {100 * item.real:.1f} % ({length_label(item.length)})" for item in widest
+    )
+    more = f" and {len(off) - len(widest):,} more" if len(off) > len(widest) else ""
+    verb = "lies" if len(off) == 1 else "lie"
+    return (
+        f"{len(off):,} of {squares:,} {verb} more than {100 * DEPTH_TOLERANCE:g} points from where asked: {told}{more}"
+    )
 
 
 def identity(parts: Mapping[str, JSON]) -> str:

@@ -10,6 +10,7 @@ from random import Random
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Rust
 
+from niah.haystacks import noise
 from niah.tokens import FastTokenizer, Tokenizer, WordTokenizer
 
 SPECIALS = ["<|im_start|>", "<|im_end|>"]
@@ -23,7 +24,7 @@ _TRAINING = [
 ] * 3
 
 
-def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer) -> Rust:
+def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer, training: Sequence[str] = _TRAINING) -> Rust:
     rust = Rust(models.BPE())
     rust.pre_tokenizer = pre_tokenizer
     rust.decoder = decoders.ByteLevel()
@@ -31,7 +32,7 @@ def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer) -> Rust:
     trainer = trainers.BpeTrainer(
         vocab_size=600, initial_alphabet=alphabet, special_tokens=SPECIALS, show_progress=False
     )
-    rust.train_from_iterator(_TRAINING, trainer)
+    rust.train_from_iterator(training, trainer)
     return rust
 
 
@@ -80,13 +81,36 @@ def llama2_rust() -> Rust:
     return rust
 
 
+def bare_rust() -> Rust:
+    """Byte-level BPE that splits nothing beforehand: full stops, spaces and whole phrases fuse into one token."""
+    filler = " ".join(noise.SENTENCES) + " "
+    splits = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return _byte_level(splits, training=[filler * 10, *_TRAINING])
+
+
+def unigram_rust() -> Rust:
+    """A Unigram model over text with spaces as ▁, as SentencePiece makes them."""
+    rust = Rust(models.Unigram())
+    rust.pre_tokenizer = pre_tokenizers.Metaspace()
+    rust.decoder = decoders.Metaspace()
+    alphabet = sorted(set("".join(_TRAINING)) | set(map(chr, range(33, 127))))
+    trainer = trainers.UnigramTrainer(
+        vocab_size=500, special_tokens=["<unk>", *SPECIALS], unk_token="<unk>", initial_alphabet=alphabet,
+        show_progress=False,
+    )  # fmt: skip
+    rust.train_from_iterator(_TRAINING, trainer)
+    return rust
+
+
 RUST = {"gpt2": gpt2_rust, "llama3": llama3_rust, "gemma": gemma_rust, "llama2": llama2_rust}
 KINDS = ("words", *RUST)
+# kinds that are tried on odd texts only
+ODD_RUST = {"bare": bare_rust, "unigram": unigram_rust}
 
 
 @cache
 def tokenizer(kind: str) -> Tokenizer:
-    return WordTokenizer() if kind == "words" else FastTokenizer(RUST[kind](), kind)
+    return WordTokenizer() if kind == "words" else FastTokenizer((RUST | ODD_RUST)[kind](), kind)
 
 
 class Village:

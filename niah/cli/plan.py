@@ -132,7 +132,7 @@ def _money(made: Plan, money: dict[str, Any]) -> list[str]:
 
 
 def _print(made: Any, document: dict[str, Any]) -> None:
-    from niah.grid import length_label
+    from niah.grid import length_label, off_words
     from niah.kv.memory import human_bytes
 
     most = made.config.grid.trials
@@ -156,6 +156,9 @@ def _print(made: Any, document: dict[str, Any]) -> None:
     lines.append(f"sees        {pairs:,} pairs a setting: {sees}")
     if drop:
         lines += _taken_for_granted(document)
+    if made.depths_off:
+        squares = len(made.lengths) * len(made.depths)
+        lines.append(f"depths      {off_words(made.depths_off, squares)}")
     lines += [f"refused     {problem.sentence()}" for problem in made.problems] or ["refused     nothing"]
     if made.config.grid.auto_trials:
         lines.append("trials      auto: the figures above are the first round's, what it sees is the last one's")

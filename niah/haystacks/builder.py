@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from niah.errors import CellError, ConfigError
+from niah.haystacks.breaks import NEAR_SHARE, last_place, nearest_place
 from niah.haystacks.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, Ids, Segmented, count_whole
 from niah.tokens import LibraryTokenizer, Template, Tokenizer
 from niah.types import Case, Needle, Placement, Prompt
@@ -22,6 +23,8 @@ _BACK_STEPS = 4
 _CUT_CANDIDATES = 64
 # a character is at most four bytes, so at most so many tokens
 _CHARACTER_TOKENS = 4
+# of a sentence that is cut, a prompt holds at least so many tokens
+_LEAST_TOKENS = 64
 # tokens around a needle that are decoded to see that it arrived whole
 _WINDOW_TOKENS = 12
 
@@ -50,6 +53,14 @@ class _Boundaries(NamedTuple):
     is_cut: bool  # the haystack ends inside a sentence
 
 
+class _Spot(NamedTuple):
+    """Where a needle goes: before haystack token ``at``, with white space before and after it."""
+
+    at: int
+    before: str
+    after: str
+
+
 class _Inserted(NamedTuple):
     needle: Needle
     at: int
@@ -63,12 +74,17 @@ def build_context(
     cases: Sequence[Case],
     length: int,
     min_answer_budget: int,
+    inside_sentences: bool | None = None,
 ) -> list[Prompt]:
     """Prompts of all cases of one context: they share one context array and differ in their tails.
 
     For each, ``len(context) + len(tail) + answer_budget == length`` in tokens, and the answer budget is at least
     ``min_answer_budget``: the longest tail gets just that or a few tokens more, shorter tails get the rest.
-    A needle goes to the sentence boundary nearest to its depth, counted in haystack tokens without needles.
+    A needle goes to the sentence boundary nearest to its depth, counted in haystack tokens without needles. Where
+    sentences are too long for that, it goes inside one, between two words if there are words.
+
+    Args:
+        inside_sentences: whether it may; by default where the text is too coarse for this length.
 
     Raises:
         ConfigError: the length is too short (with the numbers), the haystack too short, or cases that do not
@@ -80,11 +96,12 @@ def build_context(
     fixed = len(frame.head) + max(len(tail) for tail in frame.tails) + min_answer_budget
     needles = sorted(cases[0].needles, key=lambda needle: needle.depth)
     reserve = sum(len(ids) for ids in tokenizer.encode_batch([" " + needle.text for needle in needles]))
+    inside = segmented.is_coarse(length) if inside_sentences is None else inside_sentences
     while True:
         size = length - fixed - reserve
-        _check_fits(frame, segmented, length, reserve, size, min_answer_budget)
-        runs = _fill(segmented, tokenizer, size)
-        inserted = _insert(tokenizer, segmented, runs, needles)
+        _check_fits(frame, segmented, length, reserve, size, min_answer_budget, _least(segmented, inside=inside))
+        runs = _fill(segmented, tokenizer, size, inside=inside)
+        inserted = _insert(tokenizer, segmented, runs, needles, inside=inside)
         used = sum(len(item.ids) for item in inserted)
         # a needle is a token longer or shorter in some places; what is reserved and not used goes to the answer
         if used <= reserve:
@@ -98,7 +115,15 @@ def min_length(
 ) -> int:
     """The shortest length in tokens for which ``build_context`` takes these cases."""
     overhead = overhead_tokens(tokenizer, template, segmented, cases, min_answer_budget)
-    return overhead + int(segmented.offsets[1])
+    least = _least(segmented, inside=True)
+    whole = _least(segmented, inside=False)
+    return overhead + (least if segmented.is_coarse(overhead + least) else whole)
+
+
+def _least(segmented: Segmented, *, inside: bool) -> int:
+    """Tokens of haystack that a prompt holds at least: its first sentence, or a piece of a long one."""
+    first = max(int(segmented.offsets[1]), 1)
+    return min(first, _LEAST_TOKENS) if inside else first
 
 
 def overhead_tokens(
@@ -155,13 +180,14 @@ def _gold(tokenizer: Tokenizer, whole: list[int], tail: list[int], gold: str) ->
     return tuple(tokenizer.encode_batch([gold])[0])
 
 
-def _check_fits(frame: _Frame, segmented: Segmented, length: int, needles: int, size: int, answer: int) -> None:
-    first = int(segmented.offsets[1])
+def _check_fits(
+    frame: _Frame, segmented: Segmented, length: int, needles: int, size: int, answer: int, first: int
+) -> None:
     if size < first:
         question = max(len(tail) for tail in frame.tails)
         raise ConfigError(
             f"length {length} is too short: template and instruction take {len(frame.head)} tokens, needles {needles}, "
-            f"question {question}, answer {answer}, and one haystack sentence at least {first}; "
+            f"question {question}, answer {answer}, and {_text_words(segmented, first)} at least {first}; "
             f"ask for {length - size + first} or more, or for fewer needles."
         )
     if size > segmented.token_total:
@@ -171,7 +197,11 @@ def _check_fits(frame: _Frame, segmented: Segmented, length: int, needles: int, 
         )
 
 
-def _fill(segmented: Segmented, tokenizer: Tokenizer, size: int) -> list[_Run]:
+def _text_words(segmented: Segmented, least: int) -> str:
+    return "one haystack sentence" if least == int(segmented.offsets[1]) else "haystack text"
+
+
+def _fill(segmented: Segmented, tokenizer: Tokenizer, size: int, *, inside: bool) -> list[_Run]:
     """Sentences that are ``size`` tokens together: all from the start, then one or two later ones that fit exactly."""
     offsets, kinds = segmented.offsets, segmented.kinds
     whole = int(np.searchsorted(offsets, size, side="right")) - 1
@@ -188,7 +218,7 @@ def _fill(segmented: Segmented, tokenizer: Tokenizer, size: int) -> list[_Run]:
         extra = _exact(lengths, later, size - int(offsets[last]))
         if extra:
             return [_Run(0, last, int(offsets[last])), *(_Run(i, i + 1, int(lengths[i])) for i in extra)]
-    return _cut(segmented, tokenizer, whole, size)
+    return _cut(segmented, tokenizer, whole, size, inside=inside)
 
 
 def _exact(lengths: NDArray[np.int64], later: NDArray[np.int64], rest: int) -> list[int]:
@@ -205,49 +235,77 @@ def _exact(lengths: NDArray[np.int64], later: NDArray[np.int64], rest: int) -> l
     return []
 
 
-def _cut(segmented: Segmented, tokenizer: Tokenizer, whole: int, size: int) -> list[_Run]:
+def _cut(segmented: Segmented, tokenizer: Tokenizer, whole: int, size: int, *, inside: bool) -> list[_Run]:
     """All sentences that fit, and the start of one more: one that can be cut before a word where there is one.
 
-    May be up to three tokens short of ``size``.
+    May be some tokens short of ``size``: up to three, in texts of long sentences a word or a cluster of characters.
     """
     offsets, kinds, ids = segmented.offsets, segmented.kinds, segmented.ids
     rest = size - int(offsets[whole])
     candidates = [whole]
-    if kinds[whole] == LEAD:
+    if kinds[whole] == LEAD and whole:
         longer = (i for i in range(whole + 1, segmented.reach(size)) if kinds[i] == LEAD)
         candidates += islice((i for i in longer if offsets[i + 1] - offsets[i] > rest), _CUT_CANDIDATES)
-    body = _Run(0, whole, int(offsets[whole]))
+    # the first sentence of all may be the one that is cut
+    body = [_Run(0, whole, int(offsets[whole]))] if whole else []
     for sentence in candidates:
         at = int(offsets[sentence]) + rest
         if tokenizer.decode(ids[at : at + 1].tolist())[:1].isspace():
-            return [body, _Run(sentence, sentence + 1, rest)]
+            return [*body, _Run(sentence, sentence + 1, rest)]
+    if inside:
+        end = last_place(tokenizer, ids, int(offsets[whole]), size)
+        if end is not None:
+            return [*body, _Run(whole, whole + 1, end - int(offsets[whole]))]
     # a script without spaces: at least no character whose bytes are several tokens is torn
     start = int(offsets[whole])
     for kept in range(rest, max(rest - _CHARACTER_TOKENS, 0), -1):
         if not tokenizer.decode(ids[start : start + kept].tolist()).endswith("\ufffd"):
-            return [body, _Run(whole, whole + 1, kept)]
-    return [body]
+            return [*body, _Run(whole, whole + 1, kept)]
+    return body
 
 
 def _insert(
-    tokenizer: Tokenizer, segmented: Segmented, runs: Sequence[_Run], needles: Sequence[Needle]
+    tokenizer: Tokenizer, segmented: Segmented, runs: Sequence[_Run], needles: Sequence[Needle], *, inside: bool
 ) -> list[_Inserted]:
-    """Needles in order of depth, each at the open boundary nearest to its depth (the earlier one of two)."""
+    """Needles in order of depth, each at the open boundary nearest to its depth (the earlier one of two).
+
+    Args:
+        inside: a needle whose boundary is not near goes inside a sentence.
+    """
     boundaries = _boundaries(segmented, runs)
     targets = np.array([needle.depth for needle in needles]) * boundaries.at[-1]
     right = np.searchsorted(boundaries.at, targets, side="left").clip(1, len(boundaries.at) - 1)
     nearest = right - (targets - boundaries.at[right - 1] <= boundaries.at[right] - targets)
+    spots = [
+        _Spot(int(boundaries.at[boundary]), *_spacing(segmented, boundaries, int(boundary))) for boundary in nearest
+    ]
+    if inside:
+        spots = _moved(tokenizer, _haystack(segmented, runs), targets.tolist(), spots)
     texts: list[str] = []
-    for i, (needle, boundary) in enumerate(zip(needles, nearest, strict=True)):
-        before, after = _spacing(segmented, boundaries, int(boundary))
-        if i and nearest[i - 1] == boundary:
-            before = " "
-        if i + 1 < len(needles) and nearest[i + 1] == boundary:
-            after = ""
+    for i, (needle, spot) in enumerate(zip(needles, spots, strict=True)):
+        before = " " if i and spots[i - 1].at == spot.at else spot.before
+        after = "" if i + 1 < len(needles) and spots[i + 1].at == spot.at else spot.after
         texts.append(before + needle.text + after)
     ids = tokenizer.encode_batch(texts)
-    places = (int(boundaries.at[boundary]) for boundary in nearest)
-    return [_Inserted(*parts) for parts in zip(needles, places, ids, strict=True)]
+    return [_Inserted(needle, spot.at, own) for needle, spot, own in zip(needles, spots, ids, strict=True)]
+
+
+def _moved(tokenizer: Tokenizer, haystack: Ids, targets: Sequence[float], spots: Sequence[_Spot]) -> list[_Spot]:
+    """The spots, those that are not near their targets moved inside sentences; their order stays."""
+    moved: list[_Spot] = []
+    for target, boundary in zip(targets, spots, strict=True):
+        away = abs(boundary.at - target)
+        is_near = away <= NEAR_SHARE * len(haystack)
+        found = None if is_near else nearest_place(tokenizer, haystack, target, away)
+        # the boundary itself may be the nearest place: it knows more of the white space that belongs there
+        spot = boundary if found is None or found.at == boundary.at else _Spot(found.at, *found.spacing)
+        moved.append(moved[-1] if moved and moved[-1].at > spot.at else spot)
+    return moved
+
+
+def _haystack(segmented: Segmented, runs: Sequence[_Run]) -> Ids:
+    """The tokens of the runs, one after the other."""
+    return np.concatenate([segmented.ids[segmented.offsets[run.first] :][: run.tokens] for run in runs])
 
 
 def _boundaries(segmented: Segmented, runs: Sequence[_Run]) -> _Boundaries:
@@ -325,8 +383,7 @@ def _prompts(
 def _join(
     segmented: Segmented, head: list[int], runs: Sequence[_Run], inserted: Sequence[_Inserted]
 ) -> tuple[Ids, tuple[Placement, ...]]:
-    slices = [segmented.ids[segmented.offsets[run.first] :][: run.tokens] for run in runs]
-    haystack = np.concatenate(slices)
+    haystack = _haystack(segmented, runs)
     parts: list[Ids] = [np.array(head, dtype=np.int32)]
     placements = []
     done, offset = 0, len(head)

@@ -24,6 +24,10 @@ Mode = Literal["segments", "offsets"]
 CLOSED, LEAD, TRAIL = 0, 1, 2
 
 PARAGRAPH = "\n\n"
+# a text is coarse if a stretch without a place for a needle is longer than COARSE_TOKENS, or if stretches longer than
+# LONG_TOKENS hold this share of it; and never where the longest is within so small a share of the prompt
+COARSE_TOKENS, LONG_TOKENS, LONG_SHARE = 256, 128, 0.1
+_FINE_SHARE = 0.015
 # tokens kept beyond those asked for: the builder looks for sentences of a wanted length there
 SLACK_TOKENS = 8192
 _SAMPLE_SEGMENTS = 200
@@ -77,6 +81,24 @@ class Segmented:
         sentences = self.reach(haystack_tokens)
         end = int(self._lowered_ends[sentences - 1]) if sentences else 0
         return lambda text: bool(count_whole(self._lowered, text.lower(), stop_at=1, end=end))
+
+    def is_coarse(self, prompt_tokens: int) -> bool:
+        """Whether sentences are too long for needles in prompts of that length, which then may go inside them.
+
+        Depends on the text that such prompts can use and on no more, as ``collides`` does.
+        """
+        sentences = self.reach(prompt_tokens)
+        if sentences < 1:
+            return True
+        ends = self.offsets[: sentences + 1]
+        is_open = self.kinds[: sentences + 1] != CLOSED
+        is_open[[0, -1]] = True
+        stretches = np.diff(ends[is_open])
+        longest = int(stretches.max())
+        if longest <= _FINE_SHARE * prompt_tokens:
+            return False
+        long_tokens = int(stretches[stretches > LONG_TOKENS].sum())
+        return longest > COARSE_TOKENS or long_tokens > LONG_SHARE * int(ends[-1])
 
     def reach(self, haystack_tokens: int) -> int:
         """Number of sentences that end before so many tokens and the slack after them."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from niah.haystacks.graphemes import joined
 
 # raise it when the same text is cut elsewhere: sources with a seeded start put it into their digest
 VERSION = 1
@@ -25,6 +26,8 @@ _NEXT_WORD = re.compile(r"\s*([^\W\d_]+)")
 _QUOTING_PARTICLES = ("と", "って")
 # characters looked back for a word or the start of a line: keeps the work linear in texts without line breaks
 _WORD_WINDOW = 32
+# characters before a cut that tell whether it parts a cluster of characters
+_CLUSTER_WINDOW = 64
 
 
 def _words(text: str) -> frozenset[str]:
@@ -159,8 +162,8 @@ def _cut(segment: str, start: int) -> int:
     for position in range(limit, start, -1):
         if segment[position].isspace() and not segment[position - 1].isspace():
             return position
-    # a letter keeps the accents and vowel signs that are written after it
+    # a letter keeps the accents and vowel signs that are written after it, and a picture the rest of its sequence
     cut = limit
-    while cut > start + 1 and unicodedata.category(segment[cut]).startswith("M"):
+    while cut > start + 1 and joined(segment[max(start, cut - _CLUSTER_WINDOW) : cut], segment[cut]):
         cut -= 1
     return cut if cut > start + 1 else limit

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from niah.grid import is_off
 from niah.report.drawing import (
     Box,
     cross,
@@ -36,6 +37,7 @@ ASSUMED_NOTE = (
     f"Those over fewer than {MIN_CONTEXTS} texts assume that answers of one text are correlated by {LEANING:g}."
 )
 BROKEN_LABEL = "BROKEN: canary failed"
+OFF_LABEL = "needle not at its depth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,20 @@ class Grid:
     def total(self) -> CellSummary:
         """The whole grid together."""
         return summarize(self.rows)
+
+    def off_depth(self, length: int, depth: float) -> float | None:
+        """Where the needles of a square lie in the mean, if that is not where they were asked."""
+        cell = self.cells.get((length, depth))
+        return cell.depth_real if cell is not None and is_off(depth, cell.depth_real) else None
+
+    def depth_label(self, depth: float) -> str:
+        """A depth in percent for the axis, with the real one where no length has its needles at the asked one."""
+        label = f"{depth * 100:.3g}"
+        squares = [length for length in self.lengths if (length, depth) in self.cells]
+        off = [real for length in squares if (real := self.off_depth(length, depth)) is not None]
+        mean = math.fsum(off) / len(off) if off else None
+        is_whole = mean is not None and len(off) == len(squares) and is_off(depth, mean)
+        return f"{label}→{100 * mean:.3g}" if mean is not None and is_whole else label
 
     @property
     def title(self) -> str:
@@ -192,7 +208,8 @@ def _numbers(value: Any) -> list[float]:
 def heatmap(grid: Grid, ax: Axes | None = None, palette: Palette = "cividis") -> Axes:
     """Draw one setting: color is accuracy on a fixed scale from 0 to 1, shape is state.
 
-    Hatched is failed, crossed is truncated, a bar is refused, a dot means fewer than five answers, blank is not run.
+    Hatched is failed, crossed is truncated, a bar is refused, a dot means fewer than five answers, a diamond a needle
+    that does not lie at its depth, blank is not run.
     The x axis is tokens (log 2), the y axis is depth in percent with 0 at the top.
 
     Args:
@@ -217,10 +234,17 @@ def heatmap(grid: Grid, ax: Axes | None = None, palette: Palette = "cividis") ->
         label="accuracy",
         tick=lambda share, _: f"{share * 100:.0f} %",
     )
+    labels = {100 * depth: grid.depth_label(depth) for depth in grid.depths}
+    ax.yaxis.set_major_formatter(lambda percent, _: labels.get(percent, f"{percent:.3g}"))
     states: set[str] = set()
     for (length, depth), cell in grid.cells.items():
         box = square(grid.lengths, grid.depths, length, depth)
         states |= _draw_state(ax, box, cell, palette)
+        if grid.off_depth(length, depth) is not None:
+            across, down = box.at(0.88, 0.2)
+            ink = "#444444" if cell.share is None else share_color(cell.share, palette).ink
+            ax.plot([across], [down], marker="d", markersize=2.6, color=ink, linestyle="none")
+            states.add("off")
         if cell.share is not None:
             write_number(ax, box, f"{cell.share * 100:.0f}", share_color(cell.share, palette).ink)
     _legend(ax, states)
@@ -282,5 +306,6 @@ def _legend(ax: Axes, states: set[str]) -> None:
         "truncated": Line2D([], [], color="#444444", marker="x", linestyle="none", label="truncated"),
         "refused": Line2D([], [], color="#444444", marker="_", linestyle="none", label="refused"),
         "few": Line2D([], [], color="#444444", marker=".", linestyle="none", label=f"fewer than {FEW_TRIALS} answers"),
+        "off": Line2D([], [], color="#444444", marker="d", linestyle="none", markersize=4, label=OFF_LABEL),
     }
     legend_below(ax, [handle for state, handle in keys.items() if state in states])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from niah.grid import off_depths, off_words
 from niah.report.cost import cost_sentence, cost_usd
 from niah.report.difference import build_difference
 from niah.report.heatmap import CellSummary, summarize
@@ -197,6 +198,9 @@ def summary_sentences(record: RunRecord) -> list[str]:
         sentences.append(f"{_cells(failed)} failed: owed again, not counted as wrong.")
     if other:
         sentences.append(f"{_cells(other)} {'was' if other == 1 else 'were'} truncated or refused and not scored.")
+    off = _off_sentence(record)
+    if off:
+        sentences.append(off)
     cost = cost_sentence(record)
     if cost:
         sentences.append(cost)
@@ -216,6 +220,14 @@ def few_texts(settings: Sequence[SettingSummary]) -> list[str]:
         f"{MIN_CONTEXTS} texts would show it."
     )
     return [sentence]
+
+
+def _off_sentence(record: RunRecord) -> str:
+    """Which needles do not lie where they were asked; nothing where all do."""
+    places = [(row.length, row.depth, row.depth_real) for row in record.rows if row.depth_real is not None]
+    off = off_depths(places)
+    squares = len({(length, depth) for length, depth, _ in places})
+    return f"Of the depths at each length, {off_words(off, squares)}." if off else ""
 
 
 def _setting_sentence(item: SettingSummary, reference: str | None) -> str:

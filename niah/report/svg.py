@@ -31,6 +31,7 @@ class Square:
 
     Attributes:
         failed, truncated: ``""``, ``"part"`` (some of the trials) or ``"all"`` (no answer at all).
+        off: the needles do not lie at this depth.
         pale: the difference shown may be chance.
     """
 
@@ -48,6 +49,7 @@ class Square:
     truncated: str = ""
     refused: bool = False
     few: bool = False
+    off: bool = False
     pale: bool = False
 
 
@@ -90,11 +92,13 @@ def grid_map(grid: Grid, palette: Palette) -> Map:
             truncated=whole if cell.truncated else "",
             refused=cell.refused > 0,
             few=cell.few,
+            off=grid.off_depth(length, depth) is not None,
         )  # fmt: skip
 
     # the page says the model and the task once, above all maps
     title = f"{grid.kv} · n = {grid.total().answered:,}"
-    return build_map("accuracy", grid.kv, title, grid.lengths, grid.depths, make, _grid_table(grid), grid.broken)
+    axes = (grid.lengths, grid.depths)
+    return build_map("accuracy", grid.kv, title, *axes, make, _grid_table(grid), grid.broken, grid.depth_label)
 
 
 def difference_picture(difference: Difference) -> Map:
@@ -128,6 +132,7 @@ def build_map(
     make: Callable[[float, float, float, float, int, float], Square | None],
     table: list[list[str]],
     broken: bool,
+    depth_label: Callable[[float], str] = lambda depth: f"{depth * 100:.3g}",
 ) -> Map:
     """Lay out a map: ``make`` gives the square at a place (pixels), a length (tokens) and a depth; None is a blank."""
     plot_width = min(760.0, max(440.0, 58.0 * len(lengths)))
@@ -151,7 +156,7 @@ def build_map(
         plot_height=plot_height,
         squares=squares,
         columns=[Label(_px(columns[int(length)]), length_label(int(length))) for length in thinned(lengths)],
-        lines=[Label(_px(lines[depth]), f"{depth * 100:.3g}") for depth in thinned(depths)],
+        lines=[Label(_px(lines[depth]), depth_label(depth)) for depth in thinned(depths)],
         head=["depth", *(f"{length_label(length)} tokens" for length in lengths)],
         table=table,
         broken=broken,
@@ -226,10 +231,13 @@ def _pair_table_words(cell: PairSummary | None) -> str:
 
 
 def _grid_table(grid: Grid) -> list[list[str]]:
-    def words(cell: CellSummary | None) -> str:
+    def words(length: int, depth: float) -> str:
+        cell = grid.cells.get((length, depth))
         if cell is None:
             return "not run"
         counts = f"{cell.hits}/{cell.answered}" if cell.answered else ""
-        return ", ".join(filter(None, [counts, _outcomes(cell)]))
+        real = grid.off_depth(length, depth)
+        place = "" if real is None else f"needles at {depth_words(real)}"
+        return ", ".join(filter(None, [counts, _outcomes(cell), place]))
 
-    return [[depth_words(y), *(words(grid.cells.get((x, y))) for x in grid.lengths)] for y in grid.depths]
+    return [[depth_words(y), *(words(x, y) for x in grid.lengths)] for y in grid.depths]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from niah.grid import length_label
-from niah.report.heatmap import BROKEN_LABEL, FEW_TRIALS, CellSummary, Grid
+from niah.report.heatmap import BROKEN_LABEL, FEW_TRIALS, OFF_LABEL, CellSummary, Grid
 from niah.report.palette import RGB, Palette, share_color
 from niah.report.summary import SettingSummary, percent
 from niah.stats.clustered import LEANING
@@ -25,8 +25,8 @@ def terminal_heatmap(grid: Grid, color: bool, width: int, palette: Palette = "ci
     """A heatmap as lines of text that fit ``width`` columns: accuracy in percent, depth down, length across.
 
     Marks beside a number say what color cannot: ``·`` fewer than five answers, ``F`` failed, ``×`` truncated, ``-``
-    refused; a blank was not run. The margins hold accuracy, 95 % interval (robust to questions of
-    one text failing together) and number of answers.
+    refused, ``~`` a needle that does not lie at its depth; a blank was not run. The margins hold accuracy, 95 %
+    interval (robust to questions of one text failing together) and number of answers.
     Where the lengths do not fit side by side, they continue in a further block below.
 
     Args:
@@ -50,7 +50,7 @@ def terminal_heatmap(grid: Grid, color: bool, width: int, palette: Palette = "ci
 def _block(grid: Grid, lengths: Sequence[int], color: bool, palette: Palette, *, margin: bool) -> list[str]:
     lines = [f"{'depth %':<{_LABEL}}" + "".join(f"{length_label(length):^{_CELL}}" for length in lengths)]
     for depth in grid.depths:
-        cells = "".join(_square(grid.cells.get((length, depth)), color, palette) for length in lengths)
+        cells = "".join(_square(grid, length, depth, color, palette) for length in lengths)
         end = f"  {_margin(grid.at_depth(depth))}" if margin else ""
         lines.append(f"{depth * 100:>6.4g}  {cells}{end}")
     columns = [grid.at_length(length) for length in lengths]
@@ -64,7 +64,8 @@ def _block(grid: Grid, lengths: Sequence[int], color: bool, palette: Palette, *,
     return lines
 
 
-def _square(cell: CellSummary | None, color: bool, palette: Palette) -> str:
+def _square(grid: Grid, length: int, depth: float, color: bool, palette: Palette) -> str:
+    cell = grid.cells.get((length, depth))
     if cell is None:
         return " " * _CELL
     marks = "".join(
@@ -72,6 +73,7 @@ def _square(cell: CellSummary | None, color: bool, palette: Palette) -> str:
         for mark, shown in (("·", cell.few), ("F", cell.failed), ("×", cell.truncated), ("-", cell.refused))
         if shown
     )
+    marks += "~" * (grid.off_depth(length, depth) is not None)
     number = "" if cell.share is None else _short(cell.share)
     text = f"{number + marks:^{_CELL}}"
     if not color or cell.share is None:
@@ -110,6 +112,7 @@ def _key(grid: Grid) -> str:
         ("× truncated", any(cell.truncated for cell in cells)),
         ("- refused", any(cell.refused for cell in cells)),
         (f"over fewer than {MIN_CONTEXTS} texts a correlation of {LEANING:g} is assumed", _any_assumed(grid)),
+        (f"~ {OFF_LABEL}", any(grid.off_depth(*place) is not None for place in grid.cells)),
         ("blank not run", len(grid.cells) < len(grid.lengths) * len(grid.depths)),
     ]
     shown = [text for text, seen in marks if seen]

@@ -10,6 +10,7 @@ from typing import Any
 
 from niah.backends.base import BatchSession, Engine, Session, SessionRequest
 from niah.errors import CellError, ConfigError, NiahError, boundary
+from niah.grid import off_words
 from niah.kv.base import KVConfig
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
@@ -68,6 +69,8 @@ async def _run(state: State, rounds: Rounds | None) -> str:
     waiting = {kv.name for kv in plan.kvs if waiting_batches(state, kv)}
     owed = {kv.name: _owed(state, kv) for kv in plan.kvs}
     _announce(state, owed)
+    if plan.depths_off:
+        state.events.emit(ev.Note(f"depths: {off_words(plan.depths_off, len(plan.lengths) * len(plan.depths))}"))
     manifest.start()
     owed = _without_cached(state, owed)
     # a setting whose canary is not settled is looked at again even when all its cells have answers
@@ -92,6 +95,7 @@ async def _run(state: State, rounds: Rounds | None) -> str:
     finally:
         if rounds is not None:
             manifest.adaptive(rounds.to_json(status))
+        manifest.placed(state.rows.values())
         manifest.finish(status, state.spending, stop.why)
     if rounds is not None:
         state.events.emit(ev.Note(f"trials auto: stopped because {rounds.stopped(status)}"))

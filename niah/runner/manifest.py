@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from niah.config import parse_shard
 from niah.errors import ConfigError
-from niah.grid import format_lengths
+from niah.grid import format_lengths, off_depths
 from niah.kv.formula import formula_text
 from niah.redact import redact
 from niah.runner.budget import Spending
@@ -17,6 +18,7 @@ from niah.runner.host import hardware, versions
 from niah.runner.plan import Plan
 from niah.runner.reread import Rebuild
 from niah.store.folder import RunFolder
+from niah.store.schema import Row
 
 QUESTIONS_KEPT = 2_000
 
@@ -83,6 +85,11 @@ class Manifest:
         reference = self._plan.reference
         data = self._data["settings"].get(reference, {}).get("canary") if reference else None
         return CanaryResult.from_json(data) if data else None
+
+    def placed(self, rows: Iterable[Row]) -> None:
+        """Depths whose needles lie elsewhere, over all texts that were asked."""
+        found = off_depths((r.length, r.depth, r.depth_real) for r in rows if r.depth_real is not None)
+        self._data["depths_off"] = [item.to_json() for item in found]
 
     def broken(self) -> list[str]:
         return [kv for kv, setting in self._data["settings"].items() if setting.get("broken")]
@@ -162,6 +169,7 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
         "versions": {"niah": version, **versions()},
         "questions": _questions(plan),
         "plan": _planned(plan),
+        "depths_off": [item.to_json() for item in plan.depths_off],
     }
 
 

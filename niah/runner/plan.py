@@ -12,14 +12,14 @@ from niah import registry
 from niah.backends.base import BackendOptions, BackendPlugin, ModelInfo
 from niah.config import RunConfig, parse_shard, validate
 from niah.errors import ConfigError, MissingDependency
-from niah.grid import identity, parse_depths, parse_lengths
+from niah.grid import OffDepth, identity, off_depths, parse_depths, parse_lengths
 from niah.kv._limits import prompt_problems
 from niah.kv.base import KVConfig
 from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.kv.parse import parse_kv, reference_for
 from niah.runner.host import this_host
 from niah.runner.prices import Prices, find_prices, why_unpriced
-from niah.runner.workshop import BUILDER_VERSION, Group, Workshop
+from niah.runner.workshop import BUILDER_VERSION, PLACING_VERSION, Group, Workshop
 from niah.types import ROW_SCHEMA, Case, Problem, Prompt
 
 # what --trials auto begins with: enough contexts for a first verdict even at a single length
@@ -45,6 +45,7 @@ class Plan:
         limits: trials that a setting has been granted so far, where that is not all.
         problems: why it cannot run; empty when it can.
         prices: what its tokens cost; None where nobody bills them or no price is known.
+        depths_off: depths whose needles lie elsewhere in the first text; empty where no prompt was built.
     """
 
     config: RunConfig
@@ -60,6 +61,7 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)
     prices: Prices | None = None
+    depths_off: tuple[OffDepth, ...] = ()
 
     @property
     def cell_count(self) -> int:
@@ -102,6 +104,7 @@ class Plan:
             "depth": case.depth,
             "layout": [list(group.layout.asked), list(group.layout.hidden), group.index],
             "trial": group.trial,
+            **self._placing(self.workshop.is_coarse(group.length, group.trial)),
         }
         cell = {**pair, **self._engine_identity(), "kv": kv.to_json()}
         return Ids(identity(cell), identity(pair))
@@ -120,6 +123,10 @@ class Plan:
             "kv": kv.to_json(),
         }
         return identity(decides)
+
+    def _placing(self, is_coarse: bool) -> dict[str, int]:
+        """What decides where needles go in texts of long sentences; nothing for others, which keep their ids."""
+        return {"placing": PLACING_VERSION} if is_coarse else {}
 
     def _text_identity(self, case: Case) -> dict[str, Any]:
         """What decides the prompts of a run and their judgement."""
@@ -168,6 +175,8 @@ class Plan:
         asked = {
             **self._text_identity(self.workshop.cases(self.groups[0])[0]),
             **self._engine_identity(),
+            # by the first text, which every shard has
+            **self._placing(any(self.workshop.is_coarse(length, 0) for length in self.lengths)),
             "kv": sorted((kv.to_json() for kv in self.kvs), key=lambda kv: str(kv["name"])),
             "reference": self.reference,
             "lengths": list(self.lengths),
@@ -195,6 +204,7 @@ class Plan:
             "minutes": None,
             "kv_memory": self._memory(gpu_bytes),
             "detectable_drop": detectable_drop,
+            "depths_off": [item.to_json() for item in self.depths_off],
             "problems": [
                 {"field": p.field, "value": p.value, "reason": p.reason, "suggestion": p.suggestion}
                 for p in self.problems
@@ -387,6 +397,7 @@ def _try_building(plan: Plan) -> None:
     """Make all cases, and the first trial's prompts of every length: what cannot be built is refused now."""
     contexts: list[int] = []
     questions: list[int] = []
+    places: list[tuple[int, float, float]] = []
     # of a shard, the first trial of a length may be another than 0
     first = {group.length: group.trial for group in reversed(plan.groups)}
     for group in (group for group in plan.groups if group.trial < plan.first_trials):
@@ -398,8 +409,10 @@ def _try_building(plan: Plan) -> None:
         except ConfigError as err:
             plan.problems.append(Problem("lengths", str(group.length), str(err).rstrip(".")))
             return
+        places += [(group.length, prompt.case.depth, prompt.depth_real) for prompt in prompts]
         contexts.append(min(len(prompt.context) for prompt in prompts))
         questions.append(max(len(prompt.tail) + prompt.answer_budget for prompt in prompts))
+    plan.depths_off = off_depths(places)
     context, question = min(contexts, default=0), max(questions, default=0)
     for kv in plan.kvs:
         plan.problems += prompt_problems(kv, context, question)

@@ -18,6 +18,8 @@ from niah.types import Case, Prompt
 
 # raised when the same cases would be assembled into other tokens
 BUILDER_VERSION = 1
+# raised when needles that go inside sentences would go elsewhere; part of the identity of no other prompt
+PLACING_VERSION = 1
 # streams of one seed lie side by side; another seed starts far away
 STREAMS_PER_SEED = 10_000
 # tokenised haystacks take about 15 bytes a token with their text
@@ -45,6 +47,7 @@ class Workshop:
         self.task_options: TaskOptions = validate(self.task.options, config.task.options, "task")
         self.source = open_haystack(config.haystack)
         self._segmented: dict[int, Segmented] = {}
+        self._coarse: dict[tuple[int, int], bool] = {}
         self._cases: dict[Group, list[Case]] = {}
         self._sizer = Sizer(info.counter, config.answer_budget) if info.counter is not None else None
 
@@ -57,6 +60,13 @@ class Workshop:
             need = self._own(self.max_length)
             self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, need, may_end=True)
         return self._segmented[trial]
+
+    def is_coarse(self, length: int, trial: int) -> bool:
+        """Whether needles of a context may go inside sentences, since these are too long for its length."""
+        key = length, trial
+        if key not in self._coarse:
+            self._coarse[key] = self.segmented(trial).is_coarse(self._own(length))
+        return self._coarse[key]
 
     def _own(self, length: int) -> int:
         """Tokens of our own tokenizer that a prompt of a length may have at most."""
@@ -73,9 +83,11 @@ class Workshop:
         """
         segmented, cases = self.segmented(group.trial), self.cases(group)
 
+        inside = self.is_coarse(group.length, group.trial)
+
         def build(length: int) -> list[Prompt]:
             budget = self.config.answer_budget
-            return build_context(self.info.tokenizer, self.info.template, segmented, cases, length, budget)
+            return build_context(self.info.tokenizer, self.info.template, segmented, cases, length, budget, inside)
 
         if self._sizer is None:
             return build(group.length)
