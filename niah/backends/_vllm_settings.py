@@ -14,7 +14,7 @@ from pydantic import Field
 
 from niah.backends._hf_model import describe_model
 from niah.backends._stretch import stretched
-from niah.backends.base import QUIET, BackendOptions, ModelInfo, SessionRequest
+from niah.backends.base import QUIET, BackendOptions, Day, ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable
 from niah.kv.base import KVConfig
 from niah.kv.memory import GIB
@@ -73,7 +73,7 @@ class VllmEngineOptions(BackendOptions):
 
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     template: Literal["auto", "chat", "completion"] = "auto"
-    date: str | None = Field(default=None, json_schema_extra=QUIET)
+    date: Day | None = Field(default=None, json_schema_extra=QUIET)
     pool_bytes: int | None = Field(default=None, ge=1 << 20, json_schema_extra=QUIET)
     block_size: int | None = Field(default=None, ge=1)
     max_num_batched_tokens: int | None = Field(default=None, ge=1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
@@ -44,6 +45,15 @@ class BackendOptions(BaseModel):
 
 
 QUIET: dict[str, Any] = {"changes_answer": False}
+
+
+def _as_iso(value: object) -> object:
+    """YAML makes a date of what looks like one."""
+    return value.isoformat()[: len("2025-01-01")] if isinstance(value, date) else value
+
+
+# an ISO day that a chat template prints; quiet as an option, since the template's digest holds what it prints
+Day = Annotated[str, BeforeValidator(_as_iso)]
 
 
 @dataclass(frozen=True)

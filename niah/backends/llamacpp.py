@@ -11,7 +11,7 @@ from pydantic import Field
 from niah.backends._gguf import is_alias
 from niah.backends._gguf_describe import describe_gguf
 from niah.backends._threads import default_threads
-from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Day, Engine, ModelInfo, Session, SessionRequest
 from niah.kv.base import BLOCK_ELEMENTS, BLOCK_SCALE_BYTES, KVConfig
 from niah.kv.shape import ModelShape
 from niah.types import Host, Problem
@@ -50,7 +50,7 @@ class LlamaCppOptions(BackendOptions):
     batch: int = Field(default=2048, ge=32)
     ubatch: int = Field(default=512, ge=32)
     template: Literal["auto", "chat", "completion"] = "auto"
-    date: str | None = Field(default=None, json_schema_extra=QUIET)
+    date: Day | None = Field(default=None, json_schema_extra=QUIET)
     logprobs: bool = True
     startup_timeout_s: float = Field(default=300.0, gt=0, json_schema_extra=QUIET)
     request_timeout_s: float = Field(default=1800.0, gt=0, json_schema_extra=QUIET)

@@ -16,7 +16,7 @@ from niah.backends._hf_model import describe_model
 from niah.backends._hf_structure import layer_problems, structure_problems
 from niah.backends._stretch import stretched
 from niah.backends._threads import default_threads
-from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Day, Engine, ModelInfo, Session, SessionRequest
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.kv.base import KVConfig
 from niah.kv.shape import ModelShape
@@ -46,7 +46,7 @@ class TransformersOptions(BackendOptions):
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     attn: Literal["auto", "sdpa", "eager"] = "auto"
     template: Literal["auto", "chat", "completion"] = "auto"
-    date: str | None = Field(default=None, json_schema_extra=QUIET)
+    date: Day | None = Field(default=None, json_schema_extra=QUIET)
     threads: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
     prefill_chunk: int = Field(default=512, ge=1)
     pack: bool = True

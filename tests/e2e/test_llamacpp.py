@@ -62,6 +62,7 @@ def test_what_is_in_force_is_read_back(run: package.Run) -> None:
     assert (effective["kv.k_dtype"], effective["kv.v_dtype"]) == ("q5_1", "iq4_nl")
     assert effective["kv.reported_mib"] == pytest.approx(512 * 7560 / 2**20, abs=0.01)
     assert effective["tokenizer_agrees"] is True
+    assert effective["prompt.start_agrees"] is True
     assert {run.setting(kv)["effective"]["flash_attn"] for kv in run.kvs()} == {"enabled"}
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import niah as package
+from niah.api import plan_run
+from niah.config import build_config
 from niah.kv.memory import kv_bytes
 from niah.kv.parse import parse_one
 from niah.kv.shape import ModelShape
@@ -133,8 +135,18 @@ def test_gemma3_window_layers_hold_512_tokens(tmp_path: Path) -> None:
         assert row.kv_memory.logical_bytes == kv_bytes(shape, parse_one(row.kv), row.kv_memory.tokens)
     one = next(row for row in run.rows if row.kv == "bf16")
     assert one.kv_memory.logical_bytes == (3 * one.kv_memory.tokens + 15 * 512) * 2 * 256 * 2
-    # a base model of this size finds few of them; a broken cache would find none
-    assert any(row.correct for row in run.rows)
+    # 48 of 50 at 512 and 1,024 tokens; without <bos> it was 22
+    assert sum(bool(row.correct) for row in run.rows) >= 4
+    assert run.setting("int8")["effective"]["prompt.start"] == "<bos>"
+
+
+@pytest.mark.parametrize("backend", ["transformers", "llamacpp"])
+def test_gemma3_begins_with_one_bos(backend: str) -> None:
+    """Its GGUF file says add_bos_token=True and add_eos_token=False; 2 is <bos>, 1 is <eos>."""
+    plan = plan_run(build_config({"backend": backend, "model": "gemma3-270m", "grid": {"lengths": "512", "trials": 1}}))
+    for prompt in plan.workshop.prompts(plan.groups[0]):
+        ids = prompt.ids()
+        assert (ids[0], ids.count(2), ids.count(1)) == (2, 1, 0)
 
 
 def _gemma_folder() -> Path:
