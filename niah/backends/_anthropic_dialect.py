@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from niah.backends._api_dialect import Call, Said, call_of, part, whole
-from niah.backends._api_faults import ApiFault, asked_again_now, document
+from niah.backends._api_dialect import Call, Said, call_of, odd_counts, part, shown, whole
+from niah.backends._api_faults import ApiFault, asked_again_now, document, reading
 from niah.backends._api_sdk import http_arguments, sdk_faults
 from niah.backends._api_tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
 from niah.backends.base import ModelInfo
@@ -56,7 +56,7 @@ class AnthropicDialect:
         from anthropic import AsyncAnthropic
 
         self._options, self._model, self._base_url = options, model, base_url
-        http = httpx2.AsyncClient(**http_arguments(options, base_url))
+        http = httpx2.AsyncClient(**http_arguments(options, base_url, is_async=True))
         self._client = AsyncAnthropic(**_client_arguments(options, base_url, key), http_client=http)
         self._models: set[str] = set()
 
@@ -88,7 +88,8 @@ class AnthropicDialect:
 
     def read(self, reply: Mapping[str, Any], identity: str) -> Said:
         """A message; see ``message_said``."""
-        said = message_said(reply, identity)
+        with reading("the reply"):
+            said = message_said(reply, identity)
         self._models |= {said.model} - {""}
         return said
 
@@ -115,8 +116,10 @@ def message_said(reply: Mapping[str, Any], identity: str) -> Said:
     reason = reply.get("stop_reason")
     if reason == "model_context_window_exceeded":
         raise ApiFault("context_too_long", "the model's context window was full before the answer ended")
-    if reason not in _STOPS:
-        raise ApiFault("bad_reply", f"the reply ended by {reason!r}, which is no end that is known", retryable=True)
+    if not isinstance(reason, str) or reason not in _STOPS:
+        raise ApiFault(
+            "bad_reply", f"the reply ended by {shown(reason)}, which is no end that is known", retryable=True
+        )
     usage = reply.get("usage")
     fresh = whole(part(usage, "input_tokens"))
     read = whole(part(usage, "cache_read_input_tokens")) or 0
@@ -131,12 +134,17 @@ def message_said(reply: Mapping[str, Any], identity: str) -> Said:
         cache_write_tokens=written,
         reasoning_tokens=whole(part(usage, "output_tokens_details", "thinking_tokens")) or 0,
         identity=identity if reply.get("id") else "",
-        model=str(reply.get("model") or ""),
+        model=_words(reply.get("model")),
+        odd_counts=odd_counts(usage),
     )
 
 
 def _texts(blocks: list[Any], kind: str, field: str) -> str:
-    return "".join(str(part(block, field) or "") for block in blocks if part(block, "type") == kind)
+    return "".join(_words(part(block, field)) for block in blocks if part(block, "type") == kind)
+
+
+def _words(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True)

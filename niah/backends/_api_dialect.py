@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +11,12 @@ from niah.errors import CellError
 from niah.haystacks.segments import PARAGRAPH
 from niah.tokens import Tokenizer
 from niah.types import Prompt
+
+# more than any context; larger numbers are no counts, and some do not even fit into a column of a table
+MOST_TOKENS = 10**12
+_COUNT_ENDS = ("tokens", "token_count")
+_SHOWN_CHARACTERS = 200
+_LEAST_LOGPROB, _ROUNDING = -1e6, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class Said:
         stop: ``end``, ``length`` (budget used up) or ``refused``.
         identity: of this reply, when the service names it: the same one twice is no second answer.
         first_token_s: seconds until the first of a streamed reply.
+        odd_counts: names of counts in the reply that are none, and were left out.
     """
 
     text: str
@@ -57,6 +65,7 @@ class Said:
     identity: str = ""
     first_token_s: float | None = None
     model: str = ""
+    odd_counts: tuple[str, ...] = ()
 
 
 class Dialect(Protocol):
@@ -104,8 +113,33 @@ def context_of(prompt: Prompt, tokenizer: Tokenizer) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """A count in a reply; None for what is none: missing, negative, text."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count in a reply; None for what is none: missing, negative, text, beyond all that a request can hold."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    return value if is_count else None
+
+
+def logprob_of(value: Any) -> float | None:
+    """A natural log-probability in a reply; None for what is none: text, not finite, above zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # rounding may leave a hair above zero
+    return float(value) if _LEAST_LOGPROB <= value <= _ROUNDING else None
+
+
+def odd_counts(usage: Any) -> tuple[str, ...]:
+    """Names of the token counts in a reply that are there and are no counts."""
+    if usage is None:
+        return ()
+    if not isinstance(usage, Mapping):
+        return ("usage",)
+    named = [name for name in usage if isinstance(name, str) and name.endswith(_COUNT_ENDS)]
+    return tuple(name[:40] for name in named if usage[name] is not None and whole(usage[name]) is None)
+
+
+def shown(value: Any) -> str:
+    """A value of a reply as it stands in a sentence."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return repr(text[:_SHOWN_CHARACTERS] + " …") if len(text) > _SHOWN_CHARACTERS else repr(value)
 
 
 def part(data: Any, *path: str) -> Any:

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from niah.backends._api_options import ApiOptions
+from niah.backends._bounded import UnreadableReply
 from niah.errors import BackendUnavailable, CellError
 from niah.redact import redact
 
@@ -86,7 +87,7 @@ def message_of(body: str) -> str:
     """The sentence in an error body: ``error.message``, ``message``, ``error``, or the text as it is."""
     try:
         found: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return " ".join(body.split())[:_MESSAGE_CHARACTERS]
     for _ in range(3):
         if isinstance(found, list) and found:
@@ -128,8 +129,19 @@ def transport_faults(what: str) -> Iterator[None]:
         raise ApiFault("timeout", f"{what} did not answer in time", retryable=True) from err
     except (httpx2.TransportError, httpx2.StreamError) as err:
         raise ApiFault("connection_lost", f"{what}: {str(err) or type(err).__name__}", retryable=True) from err
+    except UnreadableReply as err:
+        raise ApiFault(err.kind, f"{what}: {err}") from err
     except httpx2.DecodingError as err:
         raise ApiFault("bad_reply", f"the reply of {what} cannot be decoded: {err}", retryable=True) from err
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """What a reply holds is none of ours: a value of another type anywhere in it is a fault with a name."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as err:
+        raise ApiFault("bad_reply", f"a value in {what} is not what it should be: {err}") from err
 
 
 def document(text: str | bytes, what: str) -> dict[str, Any]:

@@ -13,10 +13,11 @@ import httpx2
 
 from niah.backends._api_faults import ApiFault, fault_of_status, transport_faults
 from niah.backends._api_options import ApiOptions, is_loopback
+from niah.backends._bounded import HEADERS, async_hooks, cause_of, hooks
 
 
-def http_arguments(options: ApiOptions, base_url: str) -> dict[str, Any]:
-    """Arguments of an ``httpx2`` client; certificates are always verified."""
+def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False) -> dict[str, Any]:
+    """Arguments of an ``httpx2`` client; certificates are always verified, and replies are read up to a limit."""
     return {
         "timeout": httpx2.Timeout(options.request_timeout_s, connect=options.connect_timeout_s),
         # the session itself limits what is in flight
@@ -24,6 +25,8 @@ def http_arguments(options: ApiOptions, base_url: str) -> dict[str, Any]:
         # a proxy for the world outside has nothing to do with this machine's own address
         "trust_env": not is_loopback(base_url),
         "verify": _verifying(),
+        "headers": HEADERS,
+        "event_hooks": async_hooks(httpx2) if is_async else hooks(httpx2),
     }
 
 
@@ -46,6 +49,8 @@ def sdk_faults(service: str, sdk: Any) -> Iterator[None]:
     except sdk.APITimeoutError as err:
         raise ApiFault("timeout", f"{service} did not answer in time", retryable=True) from err
     except sdk.APIConnectionError as err:
+        if (found := cause_of(err)) is not None:
+            raise ApiFault(found.kind, f"{service}: {found}") from err
         cause = err.__cause__ or err
         raise ApiFault("connection_lost", f"{service}: {str(cause) or type(cause).__name__}", retryable=True) from err
     except sdk.APIStatusError as err:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,6 +23,9 @@ from niah.types import Answer, Failure, Prompt, Reply, Timing
 _PATIENCE = 3
 _PATIENCE_KINDS = ("connection_lost", "timeout", "server_error", "rate_limited")
 _KEPT_IDENTITIES = 4096
+# no token is longer, save by far too many in a row; and what is spare for servers that go on past the limit
+_CHARACTERS_A_TOKEN = 64
+_CHARACTERS_SPARE = 65_536
 
 
 class ApiSession:
@@ -47,6 +50,7 @@ class ApiSession:
         self._least_difference: int | None = None
         self._largest_difference: int | None = None
         self._batches: list[str] = []
+        self._odd_counts: Counter[str] = Counter()
 
     @property
     def max_in_flight(self) -> int:
@@ -63,6 +67,7 @@ class ApiSession:
             "requests_retried": self._retried,
             "count_difference_min": self._least_difference,
             "count_difference_max": self._largest_difference,
+            **({"counts_left_out": self._left_out()} if self._odd_counts else {}),
             **({"batches": ", ".join(self._batches)} if self._batches else {}),
         }
 
@@ -96,7 +101,7 @@ class ApiSession:
         try:
             with boundary("engine", "the batch"):
                 said = read()
-                self._check(said, batched=True)
+                self._check(said, prompt.answer_budget, batched=True)
         except RefusedByFilter as err:
             return Answer(text=str(err), stop="refused", prompt_tokens=None, output_tokens=None, batched=True)
         except CellError as err:
@@ -161,7 +166,7 @@ class ApiSession:
                     # what one request is told holds for all of them
                     self._not_before = max(self._not_before, time.monotonic() + fault.retry_after_s)
                 raise
-            self._check(said)
+            self._check(said, call.answer_tokens)
             return _without_prefix(said, call.prefix)
 
         return await asked_again(self._options, once), requests
@@ -175,12 +180,16 @@ class ApiSession:
         while (wait := self._not_before - time.monotonic()) > 0:
             await asyncio.sleep(wait)
 
-    def _check(self, said: Said, *, batched: bool = False) -> None:
+    def _check(self, said: Said, answer_tokens: int, *, batched: bool = False) -> None:
         """A reply that is no answer must not be judged as one, though it was billed.
 
         Raises:
-            ApiFault: ``empty_answer``, ``answer_missing`` or ``duplicate_reply``, each worth asking again.
+            ApiFault: ``reply_too_large``; ``empty_answer``, ``answer_missing`` or ``duplicate_reply``, each of these
+                worth asking again.
         """
+        most = _CHARACTERS_A_TOKEN * (answer_tokens + self._options.reasoning_tokens) + _CHARACTERS_SPARE
+        if len(said.text) + len(said.reasoning) > most:
+            raise ApiFault("reply_too_large", f"the answer is longer than {most:,} characters, which was not asked for")
         if said.identity:
             identity = hashlib.blake2b(said.identity.encode(), digest_size=16).digest()
             if identity in self._seen:
@@ -196,7 +205,12 @@ class ApiSession:
         if not said.output_tokens:
             raise ApiFault("empty_answer", "the reply is empty, and no token of it was counted", retryable=True)
 
+    def _left_out(self) -> str:
+        named = ", ".join(f"{name} ({count})" for name, count in sorted(self._odd_counts.items()))
+        return f"{named}: what the replies say there is no count of tokens"
+
     def _note_count(self, prompt: Prompt, said: Said) -> None:
+        self._odd_counts.update(said.odd_counts)
         if said.prompt_tokens is None:
             return
         difference = said.prompt_tokens - prompt.token_count

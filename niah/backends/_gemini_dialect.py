@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from niah.backends._api_dialect import Call, Said, call_of, part, whole
-from niah.backends._api_faults import ApiFault, asked_again_now, fault_of_status, transport_faults
+from niah.backends._api_dialect import Call, Said, call_of, logprob_of, odd_counts, part, shown, whole
+from niah.backends._api_faults import ApiFault, asked_again_now, fault_of_status, reading, transport_faults
 from niah.backends._api_sdk import http_arguments
 from niah.backends._api_tokenizer import TEXT_TEMPLATE, headroom, tokenizer_for
 from niah.backends.base import ModelInfo
@@ -62,7 +62,7 @@ class GeminiDialect:
 
     def __init__(self, options: GeminiOptions, model: str, base_url: str, key: str | None) -> None:
         self._options, self._model, self._base_url = options, model, base_url
-        self._http = httpx2.AsyncClient(**http_arguments(options, base_url))
+        self._http = httpx2.AsyncClient(**http_arguments(options, base_url, is_async=True))
         self._client = client_of(options, base_url, key, self._http)
         self._models: set[str] = set()
 
@@ -90,7 +90,8 @@ class GeminiDialect:
             reply = await self._client.aio.models.generate_content(
                 model=self._model, contents=contents_of(call), config=config
             )
-            said = content_said(reply.model_dump(mode="json", exclude={"sdk_http_response", "parsed"}))
+            with reading("the reply"):
+                said = content_said(reply.model_dump(mode="json", exclude={"sdk_http_response", "parsed"}))
         self._models |= {said.model} - {""}
         return said
 
@@ -110,6 +111,7 @@ def content_said(reply: Mapping[str, Any]) -> Said:
         "cached_tokens": whole(part(usage, "cached_content_token_count")) or 0,
         "reasoning_tokens": thoughts,
         "model": str(reply.get("model_version") or ""),
+        "odd_counts": odd_counts(usage),
     }
     blocked = part(reply, "prompt_feedback", "block_reason")
     if blocked:
@@ -119,15 +121,17 @@ def content_said(reply: Mapping[str, Any]) -> Said:
         raise ApiFault("answer_missing", "the reply has no candidates", retryable=True)
     first = candidates[0]
     reason = part(first, "finish_reason")
-    if reason not in _STOPS:
-        raise ApiFault("bad_reply", f"the reply ended by {reason!r}, which is no end that is known", retryable=True)
+    if not isinstance(reason, str) or reason not in _STOPS:
+        raise ApiFault(
+            "bad_reply", f"the reply ended by {shown(reason)}, which is no end that is known", retryable=True
+        )
     pieces = part(first, "content", "parts") or []
-    mean = part(first, "avg_logprobs")
+    mean = logprob_of(part(first, "avg_logprobs"))
     return Said(
         text="".join(piece.get("text") or "" for piece in pieces if not piece.get("thought")),
         stop=_STOPS[reason],
         reasoning="".join(piece.get("text") or "" for piece in pieces if piece.get("thought")),
-        answer_logprob=mean * written if isinstance(mean, float) and written else None,
+        answer_logprob=mean * written if mean is not None and written else None,
         identity=str(reply.get("response_id") or ""),
         **counts,
     )
@@ -152,8 +156,10 @@ def gemini_faults(service: str) -> Iterator[None]:
         # a wrong key is a bad request here
         status = 401 if err.code == 400 and "API_KEY_INVALID" in body else int(err.code or 500)
         raise fault_of_status(status, body, headers, service) from err
-    except ValueError as err:
-        raise ApiFault("bad_reply", f"the reply of {service} cannot be read: {err}", retryable=True) from err
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as err:
+        # the SDK reads the reply itself, and says what it did not like over several lines
+        reason = " ".join(str(err).split())[:200]
+        raise ApiFault("bad_reply", f"the reply of {service} cannot be read: {reason}", retryable=True) from err
 
 
 @dataclass(frozen=True)

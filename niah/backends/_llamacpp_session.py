@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from niah.backends._llamacpp_report import EngineReport
-from niah.backends._server_http import HttpClient
+from niah.backends._server_http import HttpClient, count_at, number_at, reading, text_at
 from niah.backends._server_process import ServerProcess
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import CellError, boundary
@@ -105,7 +105,8 @@ class LlamaCppSession:
         body = self._body(prompt.ids(), prompt.answer_budget) | {"stream": True, "timings_per_token": True}
         async with aclosing(self._client.events(_PATH, body, is_last=lambda event: bool(event.get("stop")))) as events:
             async for event in events:
-                self._take(heard, event)
+                with reading(_PATH):
+                    self._take(heard, event)
                 if not heard.stop and self._request.is_complete(heard.text, prompt.case):
                     heard.stop = "stop"
                 if heard.stop:
@@ -121,18 +122,19 @@ class LlamaCppSession:
     def _take(self, heard: _Heard, event: Mapping[str, Any]) -> None:
         if heard.first_at is None:
             heard.first_at = time.perf_counter()
-        heard.text += str(event.get("content", ""))
-        heard.generated = int(event.get("tokens_predicted", heard.generated))
-        heard.counted = int(event["tokens_evaluated"]) if "tokens_evaluated" in event else heard.counted
+        heard.text += text_at(event, "content")
+        heard.generated = count_at(event, "tokens_predicted", heard.generated)
+        heard.counted = count_at(event, "tokens_evaluated", heard.counted)
         heard.timings = event.get("timings") or heard.timings
-        for entry in () if event.get("stop") else event.get("completion_probabilities", ()):
+        for entry in () if event.get("stop") else event.get("completion_probabilities") or ():
             heard.tokens.append(int(entry["id"]))
-            heard.logprobs.append(entry.get("logprob"))
+            heard.logprobs.append(None if entry.get("logprob") is None else number_at(entry, "logprob"))
         if event.get("stop"):
             heard.stop = "end" if event.get("stop_type") == "eos" else "length"
 
     def _reply(self, prompt: Prompt, heard: _Heard, logprob: float | None) -> Answer:
-        timings = heard.timings
+        with reading(_PATH):
+            cached, prefill_s = count_at(heard.timings, "cache_n", 0), number_at(heard.timings, "prompt_ms", 0.0) / 1e3
         # the end-of-sequence token is counted by the engine and is no part of the answer
         output = max(0, heard.generated - 1) if heard.stop == "end" else heard.generated
         return Answer(
@@ -140,10 +142,10 @@ class LlamaCppSession:
             stop=heard.stop,
             prompt_tokens=heard.counted or 0,
             output_tokens=output,
-            cached_tokens=int(timings.get("cache_n", 0)),
+            cached_tokens=cached,
             logprob=logprob,
             timing=Timing(
-                prefill_s=float(timings.get("prompt_ms", 0.0)) / 1e3,
+                prefill_s=prefill_s,
                 first_token_s=(heard.first_at or heard.started_at) - heard.started_at,
                 total_s=(heard.done_at or heard.started_at) - heard.started_at,
             ),
@@ -181,10 +183,11 @@ class LlamaCppSession:
             token = prompt.gold[position]
             body = self._body([*prompt.ids(), *prompt.gold[:position]], 1) | {"logit_bias": [[token, _FORCED]]}
             reply = await self._client.post(_PATH, body)
-            steps: list[Any] = list(reply.get("completion_probabilities") or ())
-            if len(steps) != 1 or steps[0].get("id") != token or steps[0].get("logprob") is None:
-                return None
-            total += float(steps[0]["logprob"])
+            with reading(_PATH):
+                steps: list[Any] = list(reply.get("completion_probabilities") or ())
+                if len(steps) != 1 or steps[0].get("id") != token or steps[0].get("logprob") is None:
+                    return None
+                total += number_at(steps[0], "logprob")
         return total
 
     async def _failure(self, prompt: Prompt, error: CellError) -> Failure:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from niah.backends._api_dialect import Call, Said, part
-from niah.backends._api_faults import ApiFault, document, fault_of_status, transport_faults
+from niah.backends._api_faults import ApiFault, document, fault_of_status, reading, transport_faults
 from niah.backends._api_sdk import http_arguments, sdk_faults
-from niah.backends._openai_replies import chat_said, completion_said, response_said
+from niah.backends._openai_replies import chat_said, completion_said, response_said, words_of
 from niah.backends._openai_server import CONTINUE, Served, messages_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class OpenAIDialect:
             api_key=key or _NO_KEY,
             base_url=base_url,
             max_retries=0,
-            http_client=httpx2.AsyncClient(**http_arguments(options, base_url)),
+            http_client=httpx2.AsyncClient(**http_arguments(options, base_url, is_async=True)),
         )
         self._models: set[str] = set()
         self._bodies = {"chat": self._chat, "responses": self._response, "completions": self._completion}
@@ -87,7 +87,8 @@ class OpenAIDialect:
 
     def read(self, reply: Mapping[str, Any], identity: str) -> Said:
         """A reply in the shape of the API that is used; see ``chat_said``."""
-        said = _READERS[self._options.api](reply, identity)
+        with reading("the reply"):
+            said = _READERS[self._options.api](reply, identity)
         self._models |= {said.model} - {""}
         return said
 
@@ -145,7 +146,7 @@ class OpenAIDialect:
         started, first = time.perf_counter(), None
         whole = _Whole()
         async with opening as response:
-            with transport_faults(self._base_url):
+            with transport_faults(self._base_url), reading("the stream"):
                 async for event in _events(response):
                     if whole.add(event) and first is None:
                         first = time.perf_counter() - started
@@ -195,12 +196,12 @@ class _Whole:
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else None
         if choice is None or choice.get("index", 0) != 0 or self._finish is not None:
             return False
-        delta = choice.get("delta") or {}
-        words = [delta.get("content"), choice.get("text"), delta.get("refusal")]
-        thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
-        self._content += words[0] or ""
-        self._text += words[1] or ""
-        self._refusal += words[2] or ""
+        delta = choice.get("delta")
+        words = [words_of(part(delta, "content")), words_of(choice.get("text")), words_of(part(delta, "refusal"))]
+        thought = words_of(part(delta, "reasoning_content") or part(delta, "reasoning"))
+        self._content += words[0]
+        self._text += words[1]
+        self._refusal += words[2]
         self._reasoning += thought
         logprobs = part(choice, "logprobs", "content")
         if not isinstance(logprobs, list):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from niah.backends._api_dialect import Said, part, whole
+from niah.backends._api_dialect import Said, logprob_of, odd_counts, part, shown, whole
 from niah.backends._api_faults import ApiFault
 
 _STOPS = {"stop": "end", "eos": "end", "length": "length", "max_tokens": "length", "content_filter": "refused"}
@@ -22,9 +21,9 @@ def chat_said(reply: Mapping[str, Any], identity: str) -> Said:
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise _misplaced(choice, "choices[0].message")
-    text = _text(message.get("content"))
-    reasoning = _text(message.get("reasoning_content") or message.get("reasoning"))
-    refusal = _text(message.get("refusal"))
+    text = words_of(message.get("content"))
+    reasoning = words_of(message.get("reasoning_content") or message.get("reasoning"))
+    refusal = words_of(message.get("refusal"))
     if not text and not reasoning and not refusal:
         _refuse_elsewhere(choice, reply)
     return _said(reply, identity, text or refusal, "refused" if refusal else _stop(choice), reasoning, _logprob(choice))
@@ -50,19 +49,17 @@ def response_said(reply: Mapping[str, Any], identity: str) -> Said:
     logprobs: list[Any] = []
     for item in items:
         for piece in _pieces(item, "content") + (_pieces(item, "summary") if part(item, "type") == "reasoning" else []):
-            words = _text(piece.get("text"))
+            words = words_of(piece.get("text"))
             if part(item, "type") == "reasoning":
                 reasoning += words
             elif piece.get("type") == "refusal":
-                refusal += _text(piece.get("refusal"))
+                refusal += words_of(piece.get("refusal"))
             else:
                 text += words
-                logprobs += [
-                    entry.get("logprob") for entry in piece.get("logprobs") or () if isinstance(entry, Mapping)
-                ]
+                logprobs += [entry.get("logprob") for entry in _pieces(piece, "logprobs")]
     status, cause = reply.get("status"), part(reply, "incomplete_details", "reason")
     if status == "failed":
-        raise ApiFault("server_error", f"the response failed: {part(reply, 'error', 'message')}", retryable=True)
+        raise ApiFault("server_error", f"the response failed: {shown(part(reply, 'error', 'message'))}", retryable=True)
     stop = "end"
     if status == "incomplete":
         stop = "refused" if cause == "content_filter" else "length"
@@ -79,7 +76,9 @@ def _first_choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 def _misplaced(found: Mapping[str, Any], wanted: str) -> ApiFault:
     error = part(found, "error", "message") or found.get("error")
     if error:
-        return ApiFault("server_error", f"the reply holds an error instead of an answer: {error}", retryable=True)
+        return ApiFault(
+            "server_error", f"the reply holds an error instead of an answer: {shown(error)}", retryable=True
+        )
     names = ", ".join(sorted(map(str, found))) or "nothing"
     return ApiFault("answer_missing", f"the reply has no {wanted}; it holds {names}", retryable=True)
 
@@ -101,17 +100,19 @@ def _pieces(item: Any, field: str) -> list[Mapping[str, Any]]:
     return [piece for piece in found if isinstance(piece, Mapping)] if isinstance(found, list) else []
 
 
-def _text(value: Any) -> str:
+def words_of(value: Any) -> str:
     """A text, or the texts of a list of parts."""
     if isinstance(value, list):
-        return "".join(_text(part(piece, "text")) for piece in value)
+        return "".join(words_of(part(piece, "text")) for piece in value)
     return value if isinstance(value, str) else ""
 
 
 def _stop(choice: Mapping[str, Any]) -> str:
     finish = choice.get("finish_reason")
-    if finish not in _STOPS:
-        raise ApiFault("bad_reply", f"the reply ended by {finish!r}, which is no end that is known", retryable=True)
+    if not isinstance(finish, str) or finish not in _STOPS:
+        raise ApiFault(
+            "bad_reply", f"the reply ended by {shown(finish)}, which is no end that is known", retryable=True
+        )
     return _STOPS[finish]
 
 
@@ -123,7 +124,7 @@ def _logprob(choice: Mapping[str, Any]) -> float | None:
 
 
 def _sum(values: list[Any]) -> float | None:
-    known = [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    known = [found for value in values if (found := logprob_of(value)) is not None]
     return sum(known) if known and len(known) == len(values) else None
 
 
@@ -144,5 +145,6 @@ def _said(reply: Mapping[str, Any], identity: str, text: str, stop: str, reasoni
         answer_logprob=logprob,
         # without an id two cells may well have the same reply, word for word
         identity=identity if reply.get("id") else "",
-        model=_text(reply.get("model")),
+        model=words_of(reply.get("model")),
+        odd_counts=odd_counts(usage),
     )

@@ -50,8 +50,9 @@ class ServerTalk:
         self.base_url = base_url.rstrip("/")
         self.root = self.base_url.removesuffix("/v1")
         self._options = options
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx2.Client(headers=headers, **http_arguments(options, base_url))
+        self._http = httpx2.Client(**http_arguments(options, base_url))
+        if key:
+            self._http.headers["Authorization"] = f"Bearer {key}"
         # it lives as long as whoever counts by it
         weakref.finalize(self, self._http.close)
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import importlib
 import ipaddress
 import json
+import math
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from niah.backends._bounded import HEADERS, UnreadableReply, async_hooks
 from niah.errors import CellError, MissingDependency
 
 _CONNECT_S = 10.0
 _HEALTH_S = 5.0
 _TOO_LONG = re.compile(r"context length|context size|maximum model length|max_model_len|longer than", re.IGNORECASE)
 _MESSAGE_CHARACTERS = 500
+# more than any context: larger numbers are no counts, and some do not even fit into a column of a table
+_MOST_TOKENS = 10**12
+
+T = TypeVar("T")
 
 
 def http_library() -> Any:
@@ -46,7 +52,7 @@ class HttpClient:
     """One server, by its address. Nothing is asked twice: a fault is the caller's to judge.
 
     Every method raises ``CellError`` with one of these kinds: ``connection_lost``, ``timeout``, ``server_error`` (5xx),
-    ``context_too_long``, ``bad_request`` (other 4xx), ``bad_reply``.
+    ``context_too_long``, ``bad_request`` (other 4xx), ``bad_reply``, ``reply_too_large``.
     """
 
     def __init__(self, base_url: str, timeout_s: float, key: str | None = None) -> None:
@@ -57,7 +63,8 @@ class HttpClient:
             timeout=self._library.Timeout(timeout_s, connect=_CONNECT_S),
             # the session itself limits what is in flight
             limits=self._library.Limits(max_connections=None),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers=HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
+            event_hooks=async_hooks(self._library),
             # a proxy for the world outside has nothing to do with this machine's own address
             trust_env=not is_loopback(base_url),
         )
@@ -69,7 +76,7 @@ class HttpClient:
         """Whether the server answers and its engine lives."""
         try:
             reply = await self._http.get("/health", timeout=_HEALTH_S)
-        except self._library.TransportError:
+        except (self._library.TransportError, UnreadableReply):
             return False
         return bool(reply.status_code < 500)
 
@@ -134,6 +141,44 @@ class HttpClient:
         return _Faults(self._library, f"{self.base_url}{path}")
 
 
+def count_at(found: Mapping[str, Any], name: str, default: T) -> int | T:
+    """A count in a reply, ``default`` where there is none.
+
+    Raises:
+        ValueError: what is there is no count of tokens.
+    """
+    value = found.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_TOKENS:
+        raise ValueError(name)
+    return value
+
+
+def number_at(found: Mapping[str, Any], name: str, default: float | None = None) -> float:
+    """A finite number in a reply.
+
+    Raises:
+        ValueError: what is there is none, or nothing is there and there is no ``default``.
+    """
+    value = found.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(name)
+    return float(value)
+
+
+def text_at(found: Mapping[str, Any], name: str) -> str:
+    """A text in a reply, empty where there is none.
+
+    Raises:
+        ValueError: what is there is no text.
+    """
+    value = found.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(name)
+    return value or ""
+
+
 class _Faults:
     """Turns the library's transport errors into ``CellError``."""
 
@@ -149,6 +194,17 @@ class _Faults:
         if isinstance(error, self._library.TransportError):
             reason = str(error) or type(error).__name__
             raise CellError("connection_lost", f"{self._what}: {reason}", retryable=True) from error
+        if isinstance(error, UnreadableReply):
+            raise CellError(error.kind, f"{self._what}: {error}") from error
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """A value of another kind than it should be, anywhere in a reply, is a fault with a name."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as err:
+        raise CellError("bad_reply", f"a value in the reply of {what} is not what it should be: {err}") from err
 
 
 def _raise_for(status: int, text: str) -> None:
@@ -165,7 +221,7 @@ def _message(text: str) -> str:
     """The sentence in an error body: OpenAI's shape, the older flat one, or the text as it is."""
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()[:_MESSAGE_CHARACTERS]
     inner = body.get("error", body) if isinstance(body, dict) else body
     said = inner.get("message", inner) if isinstance(inner, dict) else inner
@@ -175,7 +231,7 @@ def _message(text: str) -> str:
 def _document(text: str, path: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise CellError("bad_reply", f"the reply of {path} is not JSON: {text[:80]!r}") from err
     if not isinstance(found, dict):
         raise CellError("bad_reply", f"the reply of {path} is no JSON object: {text[:80]!r}")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from niah.backends._nvml import CardReader
+from niah.backends._server_http import count_at, reading, text_at
 from niah.backends._vllm_server_http import ServerClient
 from niah.backends._vllm_server_sampler import Sampler, Watch
 from niah.backends._vllm_settings import stored_as
@@ -60,6 +61,8 @@ class _Heard:
     started_at: float = field(default_factory=time.perf_counter)
     first_at: float | None = None
     done_at: float | None = None
+    generated: int = 0
+    cached: int = 0
     cut: int | None = None
     cut_text: str = ""
 
@@ -124,8 +127,10 @@ class ServerSession:
         with self._sampler.watch() as watch:
             async with aclosing(self._client.events(_PATH, self._body(prompt))) as events:
                 async for event in events:
-                    self._take(prompt, heard, event)
-        self._check(prompt, heard)
+                    with reading(_PATH):
+                        self._take(prompt, heard, event)
+        with reading(_PATH):
+            self._check(prompt, heard)
         with self._sampler.watch():
             # it is in flight too, so that what it holds is not put down to another request
             logprob = await self._gold_logprob(prompt, heard) if self._scores else None
@@ -153,14 +158,14 @@ class ServerSession:
 
     def _take(self, prompt: Prompt, heard: _Heard, event: Mapping[str, Any]) -> None:
         heard.usage = event.get("usage") or heard.usage
-        for choice in event.get("choices", ()):
+        for choice in event.get("choices") or ():
             if heard.first_at is None:
                 heard.first_at = time.perf_counter()
                 self._sampler.poke()  # the whole prompt is stored now, and a short answer is soon over
             sent = choice.get("prompt_token_ids")
             if sent is not None and list(sent) != prompt.ids():
                 raise CellError("prompt_changed", "the server read other tokens than were sent to it")
-            heard.text += choice.get("text") or ""
+            heard.text += text_at(choice, "text")
             heard.finish = choice.get("finish_reason") or heard.finish
             heard.gold_logprobs += _read_logprobs(choice)
             self._grow(prompt, heard, choice.get("token_ids"))
@@ -179,17 +184,20 @@ class ServerSession:
                 heard.done_at = time.perf_counter()
 
     def _check(self, prompt: Prompt, heard: _Heard) -> None:
-        if heard.usage is None or heard.finish not in ("stop", "length"):
-            raise CellError("bad_reply", f"the reply ended by {heard.finish or 'nothing'!r} and without a usage")
-        counted = int(heard.usage.get("prompt_tokens", 0))
+        if not isinstance(heard.usage, Mapping) or heard.finish not in ("stop", "length"):
+            raise CellError(
+                "bad_reply", f"the reply ended by {str(heard.finish or 'nothing')[:80]!r} or without a usage"
+            )
+        counted = count_at(heard.usage, "prompt_tokens", 0)
+        # read here, where a value of another kind is still a fault of the reply
+        heard.generated = count_at(heard.usage, "completion_tokens", 0) or len(heard.tokens)
+        heard.cached = count_at(heard.usage.get("prompt_tokens_details") or {}, "cached_tokens", 0)
         if counted != prompt.token_count:
             reason = f"{prompt.token_count:,} prompt tokens were sent and the server counted {counted:,}"
             raise CellError("prompt_changed", reason)
         heard.done_at = heard.done_at or time.perf_counter()
 
     def _reply(self, prompt: Prompt, heard: _Heard, watch: Watch, logprob: float | None) -> Answer:
-        usage = heard.usage or {}
-        generated = int(usage.get("completion_tokens") or len(heard.tokens))
         tokens, text, stop = heard.tokens, heard.text, "length"
         if heard.cut is not None:
             tokens, text, stop = tokens[: heard.cut], heard.cut_text, "stop"
@@ -199,9 +207,9 @@ class ServerSession:
         return Answer(
             text=self._info.tokenizer.decode(tokens) if heard.has_ids else text,
             stop=stop,
-            prompt_tokens=int(usage["prompt_tokens"]),
+            prompt_tokens=prompt.token_count,
             output_tokens=len(tokens) + (stop == "end"),
-            cached_tokens=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+            cached_tokens=heard.cached,
             logprob=logprob,
             # with others in flight the wait for the first token is theirs too
             timing=Timing(
@@ -209,7 +217,7 @@ class ServerSession:
                 first_token_s=first,
                 total_s=(heard.done_at or heard.started_at) - heard.started_at,
             ),
-            memory=self._memory(prompt, generated, watch),
+            memory=self._memory(prompt, heard.generated, watch),
         )
 
     def _memory(self, prompt: Prompt, generated: int, watch: Watch) -> KVUsage:
@@ -255,8 +263,9 @@ class ServerSession:
         prompts = [[*prompt.ids(), *gold[:position]] for position in rest]
         body = self._common() | _logprobs_of(gold) | {"prompt": prompts, "max_tokens": 1}
         reply = await self._client.post(_PATH, body)
-        choices = sorted(reply.get("choices", ()), key=lambda choice: int(choice["index"]))
-        rows = [row for choice in choices for row in _read_logprobs(choice)[:1]]
+        with reading(_PATH):
+            choices = sorted(reply.get("choices") or (), key=lambda choice: int(choice["index"]))
+            rows = [row for choice in choices for row in _read_logprobs(choice)[:1]]
         if len(rows) != len(rest) or any(gold[p] not in row for p, row in zip(rest, rows, strict=True)):
             return None
         return total + sum(row[gold[position]] for position, row in zip(rest, rows, strict=True))

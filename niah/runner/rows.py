@@ -14,6 +14,9 @@ from niah.runner.workshop import Group
 from niah.store.schema import Row
 from niah.types import Answer, Case, Failure, OutcomeKind, Prompt, Reply
 
+# 64 bits hold more, but a float of it would no longer be exact
+_MOST = 2**53
+
 
 def failed_row(plan: Plan, kv: KVConfig, group: Group, case: Case, failure: Failure, ids: Ids, attempt: int) -> Row:
     """The row of a cell that has no answer, whether its prompt was sent or could not even be built."""
@@ -66,6 +69,8 @@ def make_row(
         "prompt_sha256": prompt.sha256,
         "counted_by": prompt.counted_by,
     }
+    if isinstance(reply, Answer) and (odd := _impossible(reply)):
+        reply = Failure("bad_reply", f"the engine counts {odd}, which no request can have")
     if not isinstance(reply, Answer):
         return Row(**common, outcome="failed", error=_error(reply))
     common |= {
@@ -98,6 +103,20 @@ def make_row(
         why=score.why,
         scorer=f"{score.scorer}/{score.version}",
     )
+
+
+def _impossible(reply: Answer) -> str:
+    """Counts of an answer that cannot be: every reader of rows keeps them in 64 bits."""
+    counts = {
+        "prompt tokens": reply.prompt_tokens,
+        "output tokens": reply.output_tokens,
+        "cached tokens": reply.cached_tokens,
+        "tokens written to a cache": reply.cache_write_tokens,
+        "reasoning tokens": reply.reasoning_tokens,
+        "bytes held": reply.memory.allocated_bytes,
+        "tokens stored": reply.memory.tokens,
+    }
+    return ", ".join(f"{str(value)[:40]} {name}" for name, value in counts.items() if value and not 0 <= value <= _MOST)
 
 
 def _cost(plan: Plan, reply: Answer, *, is_free: bool) -> float | None:
