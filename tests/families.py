@@ -18,8 +18,7 @@ from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from niah.backends._hf_load import load_model, refuse_unplaced
-from niah.backends._model_check import compare, context_lengths
-from niah.backends._rope_sides import RopeSides
+from niah.backends._model_check import compare, context_lengths, switches_of
 from niah.backends.base import ModelInfo
 from niah.backends.transformers import PLUGIN, TransformersOptions
 from niah.errors import NiahError
@@ -150,7 +149,7 @@ def outcome(name: str, folder: Path) -> Outcome:
             return Outcome(name, "refused", problems[0].reason)
         info = ModelInfo(name, str(folder), "", WordTokenizer(), COMPLETION, shape=shape)
         loaded = load_model(OPTIONS, info)
-        contexts = context_lengths(shape, RopeSides(loaded.model), LONGEST)
+        contexts = context_lengths(shape, switches_of(loaded), LONGEST)
         found = compare(loaded, info, OPTIONS, sorted({*contexts, CONTEXT}))
     except NiahError as err:
         return Outcome(name, "refused", str(err).replace(str(folder), name))

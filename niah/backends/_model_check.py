@@ -11,14 +11,15 @@ import hashlib
 import json
 import math
 import os
+import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import torch
@@ -43,10 +44,14 @@ COARSE_TOLERANCE_NATS = 1.0
 SHORT_TOKENS = 96
 # a context ends so far behind a length at which something switches
 BEYOND_TOKENS = 24
+# a number of a config beyond this is no length that a run reaches
+MOST_TOKENS = 10_000_000
 _TAILS = (5, 9)
 _GOLD_TOKENS = 4
 _CHUNKS = 3
 _PACKAGES = ("torch", "transformers")
+# numbers of a config behind which attention may be another, also of families whose shape says nothing of it
+_SWITCHES = re.compile(r"window|chunk|local|segment|block_size|stride|original_max")
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def checked_model(loaded: Loaded, info: ModelInfo, options: TransformersOptions,
         return "skipped: answers were not compared with plain passes (backend.skip_checks)"
     if info.shape is None:
         return "skipped: the model's shape is not known"
-    contexts = context_lengths(info.shape, RopeSides(loaded.model), max_length)
+    contexts = context_lengths(info.shape, switches_of(loaded), max_length)
     file = _kept_file(loaded, info, options, contexts)
     found = _read(file)
     if found is None:
@@ -90,16 +95,40 @@ def checked_model(loaded: Loaded, info: ModelInfo, options: TransformersOptions,
     return found.sentence()
 
 
-def context_lengths(shape: ModelShape, rope: RopeSides, max_length: int) -> tuple[int, ...]:
+@dataclass(frozen=True)
+class Switches:
+    """Lengths in tokens at which a model may compute otherwise: of its rotary embedding, and of its attention."""
+
+    rope: tuple[int, ...] = ()
+    attention: tuple[int, ...] = ()
+
+
+def switches_of(loaded: Loaded) -> Switches:
+    """What the loaded model and its config say."""
+    config = loaded.model.config.get_text_config().to_dict()
+    named = {int(value) for key, value in _numbers(config) if _SWITCHES.search(key) and 1 < value < MOST_TOKENS}
+    rope = RopeSides(loaded.model).switches
+    return Switches(rope, tuple(sorted(named - set(rope))))
+
+
+def _numbers(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield str(key), value
+
+
+def context_lengths(shape: ModelShape, switches: Switches, max_length: int) -> tuple[int, ...]:
     """Tokens of contexts to ask about: a short one, and both sides of each length at which something switches."""
     room = max(_TAILS) + _GOLD_TOKENS
     most = min(max_length, shape.context_tokens or max_length) - room
     windows = {layer.window for layer in shape.layers if layer.window is not None}
     wanted = {SHORT_TOKENS}
-    for switch in windows | set(rope.switches):
+    for switch in windows | {*switches.rope, *switches.attention}:
         wanted |= {switch + BEYOND_TOKENS, *((switch // 2,) if switch <= SHORT_TOKENS else ())}
     # of two questions behind it, one ends on either side
-    wanted |= {switch - sum(_TAILS) // 2 - _GOLD_TOKENS for switch in rope.switches}
+    wanted |= {switch - sum(_TAILS) // 2 - _GOLD_TOKENS for switch in switches.rope}
     return tuple(sorted({tokens for tokens in wanted if 0 < tokens <= most})) or (max(1, most),)
 
 

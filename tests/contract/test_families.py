@@ -66,6 +66,7 @@ REFUSED = {
     "bloom": "ALiBi",
     "falcon (ALiBi)": "ALiBi",
     "bart": "takes no position_ids",
+    "gpt_neo": "plain forward pass",
     "bert": "plain forward pass",
     "roberta": "plain forward pass",
     "mamba": "mamba",

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from niah.backends import _model_check
 from niah.backends._hf_load import Loaded
-from niah.backends._model_check import checked_model, compare, context_lengths
+from niah.backends._model_check import Switches, checked_model, compare, context_lengths, switches_of
 from niah.backends._rope_sides import RopeSides
 from niah.backends.base import ModelInfo
 from niah.backends.transformers import TransformersOptions
@@ -82,7 +83,9 @@ def test_a_frequency_that_is_not_held_is_found(monkeypatch: pytest.MonkeyPatch) 
     from contextlib import nullcontext
 
     loaded = longrope()
-    contexts = context_lengths(_info(loaded).shape, RopeSides(loaded.model), 256)  # type: ignore[arg-type]
+    shape = _info(loaded).shape
+    assert shape is not None
+    contexts = context_lengths(shape, switches_of(loaded), 256)
     assert any(tokens < SWITCH for tokens in contexts)
     assert any(tokens > SWITCH for tokens in contexts)
     assert compare(loaded, _info(loaded), OPTIONS, contexts).widest_nats < 1e-3
@@ -93,7 +96,7 @@ def test_a_frequency_that_is_not_held_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 def test_both_sides_of_windows_within_the_run() -> None:
     loaded = tiny_models.gemma3()
-    shape, rope = _info(loaded).shape, RopeSides(loaded.model)
+    shape, rope = _info(loaded).shape, Switches()
     assert shape is not None
     windows = replace(
         shape, layers=tuple(replace(x, window=300) if x.window else x for x in shape.layers), context_tokens=4096
@@ -102,6 +105,31 @@ def test_both_sides_of_windows_within_the_run() -> None:
     assert context_lengths(windows, rope, 256) == (96,), "nothing beyond what the run asks"
     assert context_lengths(shape, rope, 512) == (12, 48, 96)
     assert context_lengths(shape, rope, 60) == (12,)
+
+
+def test_a_window_that_the_shape_does_not_tell_is_looked_at() -> None:
+    """GPT-Neo's local layers keep all keys and mask them by slots: only behind the window are answers others."""
+    config = GPTNeoConfig(
+        vocab_size=tiny_models.VOCABULARY,
+        hidden_size=96,
+        num_layers=2,
+        num_heads=4,
+        attention_types=[[["global", "local"], 1]],
+        window_size=200,
+        max_position_embeddings=512,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    loaded = tiny_models.made_ready(GPTNeoForCausalLM, config)
+    info = _info(loaded)
+    assert info.shape is not None
+    assert all(layer.window is None for layer in info.shape.layers)
+    assert 200 in switches_of(loaded).attention
+    contexts = context_lengths(info.shape, switches_of(loaded), 512)
+    assert 224 in contexts
+    assert compare(loaded, info, OPTIONS, (96,)).widest_nats < 1e-3
+    with pytest.raises(BackendUnavailable, match="plain forward pass"):
+        compare(loaded, info, OPTIONS, contexts)
 
 
 def test_it_costs_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
