@@ -143,7 +143,9 @@ def test_gemma3_window_layers_hold_512_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["transformers", "llamacpp"])
 def test_gemma3_begins_with_one_bos(backend: str) -> None:
     """Its GGUF file says add_bos_token=True and add_eos_token=False; 2 is <bos>, 1 is <eos>."""
-    plan = plan_run(build_config({"backend": backend, "model": "gemma3-270m", "grid": {"lengths": "512", "trials": 1}}))
+    plan = plan_run(
+        build_config({"backend": {"name": backend}, "model": "gemma3-270m", "grid": {"lengths": "512", "trials": 1}})
+    )
     for prompt in plan.workshop.prompts(plan.groups[0]):
         ids = prompt.ids()
         assert (ids[0], ids.count(2), ids.count(1)) == (2, 1, 0)
