@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from niah.cli.options import Json
+from niah.cli.options import Json, Plugin
 
 _PLAIN_WIDTH = 160
 WHAT = ("backends", "tasks", "haystacks", "scorers", "kv", "models", "runs")
@@ -21,11 +21,15 @@ def list_(
     model: Annotated[
         str, typer.Option("--model", help="For 'kv': the model that settings are checked for.")
     ] = "smollm2",
+    plugin: Plugin = None,
     as_json: Json = False,
 ) -> None:
     """Names with a line each; 'kv' asks every backend what it can run on this machine, and why not."""
+    from niah import registry
     from niah.errors import ConfigError, near
 
+    for path in plugin or []:
+        registry.add_file(path)
     if what not in WHAT:
         raise ConfigError(f"nothing to list under {what!r}.{near(what, WHAT)}")
     document = _document(what, results, model)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from niah.cli.options import Plugin
 from niah.errors import CellError, ConfigError, boundary, near
 
 if TYPE_CHECKING:
@@ -43,14 +44,18 @@ def memory(
         bool,
         typer.Option("--ladder", help="Combined savings step by step, from MHA in 16 bit on; --kv names the steps."),
     ] = False,
+    plugin: Plugin = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on the last line.")] = False,
 ) -> None:
     """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
+    from niah import registry
     from niah.grid import parse_lengths
     from niah.kv.memory import parse_bytes
     from niah.kv.parse import parse_kv
     from niah.kv.table import memory_rows
 
+    for path in plugin or []:
+        registry.add_file(path)
     gpu_bytes = None if gpu is None else parse_bytes(gpu)
     length_list = parse_lengths(lengths)
     shape = resolve_shape(model)

@@ -33,6 +33,7 @@ from niah.runner.state import (
     record,
     record_unbuilt,
 )
+from niah.runner.verified import Verified
 from niah.runner.workshop import Group
 from niah.store.folder import RunFolder
 from niah.store.metrics import append_sample
@@ -303,22 +304,13 @@ async def _ask(session: Session, prompts: Sequence[Prompt]) -> list[Reply]:
 async def _verify(state: State, engine: Engine, kv: KVConfig) -> None:
     """Ask a sample again with every prompt processed from its first token, and compare the answers."""
     sample = [g for g in state.plan.groups if g.length == min(state.plan.lengths)][:VERIFY_GROUPS]
-    cells = same = 0
-    widest = 0.0
+    tally = Verified()
     async with engine.session(_request(state, kv, reuse=False)) as session:
         for group in sample:
             prompts = state.plan.workshop.prompts(group)
             replies = await _ask(session, prompts)
             count_beside(state, replies)
             for prompt, reply in zip(prompts, replies, strict=True):
-                row = state.rows.get(state.plan.ids(kv, group, prompt.case).cell)
-                if row is None or row.outcome != "answered" or isinstance(reply, Failure):
-                    continue
-                cells += 1
-                same += reply.text == row.answer
-                if row.logprob is not None and reply.logprob is not None:
-                    widest = max(widest, abs(row.logprob - reply.logprob))
-    state.manifest.reuse_check(kv.name, {"cells": cells, "same_answers": same, "max_logprob_difference": widest})
-    warning = same < cells
-    text = f"{kv.name}: reuse verified on {cells} cells: {same} same answers, log-probabilities within {widest:.4f}"
-    state.events.emit(ev.Note(text, warning))
+                tally.add(state.rows.get(state.plan.ids(kv, group, prompt.case).cell), reply)
+    state.manifest.reuse_check(kv.name, tally.to_json())
+    state.events.emit(ev.Note(tally.sentence(kv), tally.is_warning))

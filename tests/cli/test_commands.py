@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from niah import registry
+
 HEAVY = ("torch", "transformers", "numpy", "pandas", "matplotlib", "pyarrow", "scipy", "datasets", "jinja2", "pydantic")
 
 
@@ -72,6 +74,18 @@ def test_list_kv_asks_every_backend(niah) -> None:
     assert "anthropic, gemini, openai: only auto" in table
     assert "no cache layer has this format" in niah("list", "kv", "nvfp4").out
     assert "Did you mean 'int8'?" in niah("list", "kv", "int9").err
+
+
+def test_list_takes_a_preset_from_a_file(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_from_files", {})
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from niah.kv.base import KVConfig, KVPreset\n"
+        'KIND = "kv"\n'
+        'PLUGIN = KVPreset("mine8", "8 bits of mine", lambda: KVConfig("mine8", "int8", "int8", "token_head"))\n'
+    )
+    (preset,) = niah("list", "kv", "mine8", "--plugin", str(file), "--json").document()["presets"]
+    assert preset["backends"]["transformers"]["runs"]
 
 
 @pytest.mark.parametrize("what", ["backends", "tasks", "haystacks", "scorers", "models", "runs"])

@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from niah import registry
 from niah.cli.memory import memory, resolve_shape
 from niah.errors import ConfigError
 
@@ -252,3 +253,15 @@ def test_a_state_that_is_not_counted_is_said(tmp_path: Path) -> None:
     result = run("--model", model, "--lengths", "32k", "--kv", "bf16")
     assert "not counted: the constant state of 70 layers" in result.output
     assert "right for this model" not in result.output
+
+
+def test_a_preset_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_from_files", {})
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from niah.kv.base import KVConfig, KVPreset\n"
+        'KIND = "kv"\n'
+        'PLUGIN = KVPreset("mine8", "8 bits of mine", lambda: KVConfig("mine8", "int8", "int8", "token_head"))\n'
+    )
+    (row,) = rows("--model", "llama-3.1-8b", "--lengths", "4k", "--kv", "mine8", "--plugin", str(file))
+    assert (row["kv"], row["logical_bytes"]) == ("mine8", 32 * 8 * (128 + 4) * 2 * 4096)
