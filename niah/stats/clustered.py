@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TypeAlias
 
 from niah.stats.intervals import Interval, score_ends, wilson
 from niah.stats.power import MIN_CONTEXTS
@@ -15,6 +16,8 @@ from niah.store.schema import Row
 # weight of four texts. By simulation the smallest pair that covers 94 % at 0.3 for shares from 2 to 98 %
 LEANING = 0.2
 _LEANING_FREEDOM = 4.0
+# degrees of freedom from which on texts are compared within their lengths
+_LEAST_FREEDOM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,9 @@ class Context:
     length: int
     hits: int
     answered: int
+
+
+Texts: TypeAlias = list[Context]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,8 @@ def clustered_interval(contexts: Sequence[Context], confidence: float = 0.95) ->
     if questions == len(kept):
         return plain
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    size = _worth(kept, hits, questions, confidence, z)
+    # that lengths differ is no doubt, and what counts it in is too wide; with few texts it may still be the better one
+    size = max(_worth(strata, hits / questions, questions, confidence, z) for strata in _groupings(kept))
     return score_ends(hits / questions, size, z)
 
 
@@ -75,14 +82,15 @@ def is_assumed(contexts: int, answered: int) -> bool:
     return contexts < MIN_CONTEXTS and answered > contexts
 
 
-def _worth(contexts: Sequence[Context], hits: int, questions: int, confidence: float, z: float) -> float:
+def _worth(strata: Sequence[Texts], share: float, questions: int, confidence: float, z: float) -> float:
     """How many independent questions these are worth."""
     from scipy.special import stdtrit
 
     quantile = (1 + confidence) / 2
+    contexts = [context for members in strata for context in members]
     mean_size = sum(c.answered**2 for c in contexts) / questions
     leaning = 1 + (mean_size - 1) * LEANING
-    spread = _spread(contexts, hits / questions, questions)
+    spread = _spread(strata, share, questions)
     weight = _LEANING_FREEDOM + spread.worth
     factor = max(1.0, (_LEANING_FREEDOM * leaning + spread.worth * spread.factor) / weight)
     sizes = [questions / factor * (z / float(stdtrit(weight, quantile))) ** 2]
@@ -91,12 +99,11 @@ def _worth(contexts: Sequence[Context], hits: int, questions: int, confidence: f
     return min(sizes)
 
 
-def _spread(contexts: Sequence[Context], share: float, questions: int) -> _Spread:
-    """The linearised variance of a share over contexts (Cochran, Sampling Techniques, 6.4), within lengths."""
-    count = len(contexts)
+def _spread(strata: Sequence[Texts], share: float, questions: int) -> _Spread:
+    """The linearised variance of a share over contexts (Cochran, Sampling Techniques, 6.4), within strata."""
+    count = sum(len(members) for members in strata)
     if count < 2 or share in (0.0, 1.0):
         return _Spread(1.0, 0.0, 0.0)
-    strata = _strata(contexts)
     residuals, total = [], 0.0
     for members in strata:
         raw = [c.hits - share * c.answered for c in members]
@@ -112,12 +119,13 @@ def _spread(contexts: Sequence[Context], share: float, questions: int) -> _Sprea
     return _Spread(total / (questions * share * (1 - share)), freedom, min(freedom, 2 * count / tails))
 
 
-def _strata(contexts: Sequence[Context]) -> list[list[Context]]:
+def _groupings(contexts: Sequence[Context]) -> list[list[Texts]]:
     """Texts by length, since lengths are chosen and not drawn; all together where that leaves too few to compare."""
-    found: dict[int, list[Context]] = {}
+    found: dict[int, Texts] = {}
     for context in contexts:
         found.setdefault(context.length, []).append(context)
-    strata = list(found.values())
-    if min(len(members) for members in strata) < 2 or len(contexts) - len(strata) < MIN_CONTEXTS - 1:
-        return [list(contexts)]
-    return strata
+    together, apart = [list(contexts)], list(found.values())
+    freedom = len(contexts) - len(apart)
+    if min(len(members) for members in apart) < 2 or freedom < _LEAST_FREEDOM:
+        return [together]
+    return [apart] if freedom >= MIN_CONTEXTS - 1 else [together, apart]

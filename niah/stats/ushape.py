@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, resampled
-from niah.stats.clustered import Context, clustered_interval
-from niah.stats.intervals import Interval
+from niah.stats.intervals import Interval, wilson
 from niah.stats.paired import paired_interval
 from niah.stats.pairs import BANDS, Pairs, band
 from niah.store.read import newest
@@ -62,7 +61,6 @@ class _Points:
     """
 
     depths: Floats
-    lengths: NDArray[np.int64]
     contexts: NDArray[np.int64]
     values: Floats
     floor: Callable[[_Points, Mask], Interval]
@@ -73,8 +71,8 @@ def ushape(rows: Iterable[Row]) -> UShape:
     """The shape of one setting's accuracy over depth; give the rows of one length, or of all.
 
     Only answered rows count. Intervals hold both the bootstrap over contexts (length, trial) and the interval that
-    those of the single shares add up to (MOVER: Zou and Donner, Stat Med 27, 2008), so that a full score from few
-    trials is not called certain; and nothing that no shares could add up to.
+    Wilson's ones for the single shares add up to (MOVER: Zou and Donner, Stat Med 27, 2008), so that a full score
+    from few trials is not called certain; and nothing that no shares could add up to.
     """
     answered = [row for row in newest(rows).values() if row.outcome == "answered"]
     keys = [(row.length, row.trial) for row in answered]
@@ -82,7 +80,6 @@ def ushape(rows: Iterable[Row]) -> UShape:
     return _shape(
         _Points(
             np.array([row.depth for row in answered], dtype=np.float64),
-            np.array([row.length for row in answered], dtype=np.int64),
             np.array([number[key] for key in keys], dtype=np.int64),
             np.array([row.correct is True for row in answered], dtype=np.float64),
             _share_floor,
@@ -96,7 +93,6 @@ def ushape_change(pairs: Pairs) -> UShape:
     return _shape(
         _Points(
             pairs.depths,
-            pairs.lengths,
             pairs.contexts,
             deltas,
             _change_floor,
@@ -106,14 +102,8 @@ def ushape_change(pairs: Pairs) -> UShape:
 
 
 def _share_floor(points: _Points, mask: Mask) -> Interval:
-    """The interval of one share, robust to questions of one text failing together."""
-    contexts, first, place = np.unique(points.contexts[mask], return_index=True, return_inverse=True)
-    hits = np.bincount(place, weights=points.values[mask], minlength=len(contexts))
-    answered = np.bincount(place, minlength=len(contexts))
-    lengths = points.lengths[mask][first]
-    return clustered_interval(
-        [Context(int(n), int(h), int(a)) for n, h, a in zip(lengths, hits, answered, strict=True)]
-    )
+    part = points.values[mask]
+    return wilson(int(part.sum()), len(part))
 
 
 def _change_floor(points: _Points, mask: Mask) -> Interval:

@@ -97,7 +97,7 @@ def test_a_report_of_two_runs(niah, run: Path, tmp_path: Path) -> None:
     assert json.loads(said.out.splitlines()[-1]) == {"report": str(target)}
     html = target.read_text()
     assert "2 runs compared" in html
-    assert f"Against {run.name}: too few pairs (6) to say for" in html
+    assert f"Against {run.name}: too few contexts (2, and a verdict needs 6) to say for" in html
 
 
 def test_the_classic_palette(niah, run: Path) -> None:
