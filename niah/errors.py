@@ -5,6 +5,7 @@ NiahError
 ├─ MissingDependency      2   an extra is not installed; the message holds the install line
 ├─ ThresholdMissed        1   a bar that the user set was not reached
 ├─ BackendUnavailable     4   no device, no key, server not reachable
+│  └─ MissingKey          4   no key: only a plan can do without
 ├─ BudgetExceeded         5   money, tokens or time limit reached; what is done is kept
 ├─ StoreError             6   a results folder cannot be read or written
 └─ CellError              3   one cell failed; becomes ``failed(kind)`` on its row, never a wrong answer
@@ -47,6 +48,10 @@ class BackendUnavailable(NiahError):
     """The engine or service cannot be reached or started on this machine."""
 
     exit_code = 4
+
+
+class MissingKey(BackendUnavailable):
+    """A service wants a key and none is set: nothing can be asked of it, though a run can be planned."""
 
 
 class BudgetExceeded(NiahError):

@@ -11,7 +11,7 @@ import httpx2
 
 from niah.backends._api_dialect import Call, Said, call_of, odd_counts, part, shown, whole
 from niah.backends._api_faults import ApiFault, asked_again_now, document, reading
-from niah.backends._api_sdk import http_arguments, sdk_faults
+from niah.backends._api_sdk import http_arguments, require_reachable, sdk_faults
 from niah.backends._api_tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
 from niah.backends.base import ModelInfo
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
@@ -207,6 +207,7 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
     """
     from anthropic import Anthropic
 
+    require_reachable(options, base_url)
     http = httpx2.Client(**http_arguments(options, base_url))
     client = Anthropic(**_client_arguments(options, base_url, key), http_client=http)
     # it lives as long as whoever counts by it
@@ -219,12 +220,23 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
     )
     if options.base_url is not None and not _counts(options, client, base_url, model):
         counter = LocalCounter(tokenizer, CHAT_OVERHEAD_TOKENS, spare)
+    return _info(options, model, card, counter)
+
+
+def sketch(options: AnthropicOptions, model: str) -> ModelInfo:
+    """What can be said without asking: the model may not exist, and its counts are estimates."""
+    tokenizer = tokenizer_for(options.tokenizer, model)
+    counter = LocalCounter(tokenizer, CHAT_OVERHEAD_TOKENS, headroom(tokenizer, model, options.tokenizer))
+    return _info(options, model, {}, counter)
+
+
+def _info(options: AnthropicOptions, model: str, card: Mapping[str, Any], counter: Counter) -> ModelInfo:
     context = options.context_tokens or whole(card.get("max_input_tokens")) or whole(card.get("max_model_len"))
     return ModelInfo(
         name=model,
         source=model,
         revision="served",
-        tokenizer=tokenizer,
+        tokenizer=tokenizer_for(options.tokenizer, model),
         template=TEXT_TEMPLATE,
         context_tokens=None if context is None else context - options.reasoning_tokens,
         reference_kv=None,

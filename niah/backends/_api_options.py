@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from niah.backends.base import QUIET, BackendOptions
-from niah.errors import BackendUnavailable, ConfigError
+from niah.errors import ConfigError, MissingKey
 from niah.kv.base import KVConfig
 from niah.redact import remember
 from niah.types import Problem
@@ -137,7 +137,7 @@ def api_key(options: ApiOptions, usual: tuple[str, ...], own_url: str) -> str | 
         own_url: the provider's address, the only one that gets a key unasked.
 
     Raises:
-        BackendUnavailable: no key.
+        MissingKey: none is set.
     """
     named = options.api_key_env
     is_own = options.base_url is None or urlsplit(options.base_url).hostname == urlsplit(own_url).hostname
@@ -149,7 +149,7 @@ def api_key(options: ApiOptions, usual: tuple[str, ...], own_url: str) -> str | 
         if value:
             remember(value)
             return value
-    raise BackendUnavailable(
+    raise MissingKey(
         f"no key: the environment variable {' or '.join(names)} is not set. Set it, or write it into a file .env here "
         f"as {names[0]}=…; a local server is named by --set backend.base_url=http://127.0.0.1:8000/v1."
     )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpx2
 
 from niah.backends._api_faults import ApiFault, fault_of_status, transport_faults
 from niah.backends._api_options import ApiOptions, is_loopback
-from niah.backends._bounded import HEADERS, async_hooks, cause_of, hooks
+from niah.backends._bounded import HEADERS, UnreadableReply, async_hooks, cause_of, hooks
+from niah.errors import BackendUnavailable
+
+# for the first contact: later ones are patient, since a server that was there comes back
+_PATIENCE_S = 4.0
+_LOOKS = 4
 
 
 def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False) -> dict[str, Any]:
@@ -28,6 +36,59 @@ def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False
         "headers": HEADERS,
         "event_hooks": async_hooks(httpx2) if is_async else hooks(httpx2),
     }
+
+
+def require_reachable(options: ApiOptions, base_url: str) -> None:
+    """Look whether anything is there at all, for a few seconds: asked as a cell is, it would be minutes.
+
+    Raises:
+        BackendUnavailable: nothing takes a connection at the address.
+    """
+    # shorter than the look, so that one who takes a connection and keeps silent is told from one who is not there
+    patient = min(_PATIENCE_S / 2, options.connect_timeout_s)
+    arguments = http_arguments(options, base_url) | {"timeout": httpx2.Timeout(patient)}
+    with httpx2.Client(**arguments) as client:
+        why = _first_contact(client, options, base_url)
+    if not why:
+        return
+    if is_loopback(base_url):
+        raise BackendUnavailable(f"no server answers at {base_url}: {why}. Is it running?")
+    raise BackendUnavailable(
+        f"{base_url} cannot be reached: {why}. Look at the network (or a proxy, HTTPS_PROXY), or at backend.base_url."
+    )
+
+
+def _first_contact(client: httpx2.Client, options: ApiOptions, base_url: str) -> str:
+    """Why nothing could be reached in a few looks; empty when something was."""
+    started, pause, why = time.monotonic(), min(options.retry_wait_s, 0.5), ""
+    for attempt in range(min(options.attempts, _LOOKS)):
+        left = _PATIENCE_S - (time.monotonic() - started)
+        if attempt and left <= pause:
+            break
+        time.sleep(pause if attempt else 0)
+        why = in_time(partial(_why_unreachable, client, base_url), max(0.5, left))
+        if not why:
+            break
+    return why
+
+
+def in_time(ask: Callable[[], str], seconds: float) -> str:
+    """What ``ask`` finds out, or that there was no answer: looking up a name knows no limit of its own."""
+    found: list[str] = []
+    worker = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    worker.start()
+    worker.join(seconds)
+    return found[0] if found else f"no answer in {seconds:.1f} s"
+
+
+def _why_unreachable(client: httpx2.Client, base_url: str) -> str:
+    try:
+        client.head(base_url)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as err:
+        return re.sub(r"^\[Errno [-\d]+\] ", "", str(err) or type(err).__name__).rstrip(".")
+    except (httpx2.HTTPError, UnreadableReply, RuntimeError):
+        return ""  # something is there, whatever it makes of the question
+    return ""
 
 
 @cache

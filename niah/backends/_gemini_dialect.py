@@ -12,11 +12,11 @@ import httpx2
 
 from niah.backends._api_dialect import Call, Said, call_of, logprob_of, odd_counts, part, shown, whole
 from niah.backends._api_faults import ApiFault, asked_again_now, fault_of_status, reading, transport_faults
-from niah.backends._api_sdk import http_arguments
-from niah.backends._api_tokenizer import TEXT_TEMPLATE, headroom, tokenizer_for
+from niah.backends._api_sdk import http_arguments, require_reachable
+from niah.backends._api_tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
 from niah.backends.base import ModelInfo
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
-from niah.tokens import Tokenizer
+from niah.tokens import Counter, Tokenizer
 from niah.types import Prompt
 
 if TYPE_CHECKING:
@@ -198,23 +198,34 @@ def describe(options: GeminiOptions, model: str, base_url: str, key: str | None)
         ConfigError: it has no such model.
         BackendUnavailable: it does not answer, refuses the key, or speaks another API.
     """
+    require_reachable(options, base_url)
     client = client_of(options, base_url, key)
     card = _card(options, client, base_url, model)
     tokenizer = tokenizer_for(options.tokenizer, model)
+    spare = headroom(tokenizer, model, options.tokenizer)
+    return _info(options, model, card, GeminiCounter(options, model, client, base_url, tokenizer, spare))
+
+
+def sketch(options: GeminiOptions, model: str) -> ModelInfo:
+    """What can be said without asking: the model may not exist, and its counts are estimates."""
+    tokenizer = tokenizer_for(options.tokenizer, model)
+    counter = LocalCounter(tokenizer, CHAT_OVERHEAD_TOKENS, headroom(tokenizer, model, options.tokenizer))
+    return _info(options, model, None, counter)
+
+
+def _info(options: GeminiOptions, model: str, card: Any, counter: Counter) -> ModelInfo:
     limit = options.context_tokens or whole(getattr(card, "input_token_limit", None))
     return ModelInfo(
         name=model,
         source=model,
         revision=str(getattr(card, "version", None) or "served"),
-        tokenizer=tokenizer,
+        tokenizer=tokenizer_for(options.tokenizer, model),
         template=TEXT_TEMPLATE,
         context_tokens=limit,
         reference_kv=None,
         reasoning_tokens=options.reasoning_tokens,
         provider="google" if options.base_url is None else None,
-        counter=GeminiCounter(
-            options, model, client, base_url, tokenizer, headroom(tokenizer, model, options.tokenizer)
-        ),
+        counter=counter,
         prefill=options.prefill == "on",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from niah.backends._api_sdk import require_reachable
 from niah.backends._api_tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
 from niah.backends._openai_server import Served, ServerCounter, ServerTalk, find_served
 from niah.backends.base import ModelInfo
@@ -20,13 +21,22 @@ def describe(options: OpenAIOptions, model: str, base_url: str, key: str | None)
         ConfigError: it has no such model.
         BackendUnavailable: it does not answer, refuses the key, or speaks another API.
     """
+    require_reachable(options, base_url)
     talk = ServerTalk(base_url, key, options)
-    served = find_served(talk, model, options)
+    return _info(options, model, find_served(talk, model, options), talk)
+
+
+def sketch(options: OpenAIOptions, model: str) -> ModelInfo:
+    """What can be said without asking: the model may not exist, and its counts are estimates."""
+    return _info(options, model, Served(model, "", options.context_tokens, ""), None)
+
+
+def _info(options: OpenAIOptions, model: str, served: Served, talk: ServerTalk | None) -> ModelInfo:
     tokenizer = tokenizer_for(options.tokenizer, model)
     spare = headroom(tokenizer, model, options.tokenizer)
     is_completion = options.api == "completions"
     counter: Counter
-    if served.counts:
+    if talk is not None and served.counts:
         counter = ServerCounter(talk, served, tokenizer, spare, is_completion)
     else:
         counter = LocalCounter(tokenizer, 0 if is_completion else CHAT_OVERHEAD_TOKENS, spare)

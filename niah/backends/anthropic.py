@@ -46,6 +46,13 @@ def _describe(options: AnthropicOptions, model: str) -> ModelInfo:
     return describe(options, model, _url(options), key)
 
 
+def _sketch(options: AnthropicOptions, model: str) -> ModelInfo:
+    require_address(options)
+    from niah.backends._anthropic_dialect import sketch
+
+    return sketch(options, model)
+
+
 def _check(options: AnthropicOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
     return [*address_problems(options), *kv_problems(kv)]
 
@@ -80,4 +87,5 @@ PLUGIN = BackendPlugin(
     default_kv=("auto",),
     requires=(("anthropic", "anthropic"), ("stamina", "anthropic"), ("aiolimiter", "anthropic")),
     has_batches=True,
+    sketch=_sketch,
 )

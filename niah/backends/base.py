@@ -233,6 +233,8 @@ class BackendPlugin(Generic[B]):
         has_batches: its sessions are ``BatchSession``s.
         is_known_here: whether ``describe`` of this model asks nobody, reads no key and runs no code but ours: only then
             is it called for a run folder, which somebody else may have written.
+        sketch: what a plan can say of a model behind a service without asking it, counts being estimates; for plans
+            that are made where there is no key.
     """
 
     name: str
@@ -247,3 +249,4 @@ class BackendPlugin(Generic[B]):
     requires: tuple[tuple[str, str], ...] = ()
     has_batches: bool = False
     is_known_here: Callable[[B, str], bool] = lambda *_: False
+    sketch: Callable[[B, str], ModelInfo] | None = None

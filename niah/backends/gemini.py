@@ -33,6 +33,13 @@ def _describe(options: GeminiOptions, model: str) -> ModelInfo:
     return describe(options, model, options.base_url or OWN_URL, key)
 
 
+def _sketch(options: GeminiOptions, model: str) -> ModelInfo:
+    require_address(options)
+    from niah.backends._gemini_dialect import sketch
+
+    return sketch(options, model)
+
+
 def _check(options: GeminiOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
     return [*address_problems(options), *kv_problems(kv)]
 
@@ -65,4 +72,5 @@ PLUGIN = BackendPlugin(
     default_model="gemini-2.5-flash",
     default_kv=("auto",),
     requires=(("google.genai", "gemini"), ("stamina", "gemini"), ("aiolimiter", "gemini")),
+    sketch=_sketch,
 )

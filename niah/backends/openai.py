@@ -54,6 +54,13 @@ def _describe(options: OpenAIOptions, model: str) -> ModelInfo:
     return describe(options, model, options.base_url or OWN_URL, key)
 
 
+def _sketch(options: OpenAIOptions, model: str) -> ModelInfo:
+    require_address(options)
+    from niah.backends._openai_model import sketch
+
+    return sketch(options, model)
+
+
 def _check(options: OpenAIOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
     return [*address_problems(options), *kv_problems(kv)]
 
@@ -89,4 +96,5 @@ PLUGIN = BackendPlugin(
     default_kv=("auto",),
     requires=(("openai", "openai"), ("stamina", "openai"), ("aiolimiter", "openai")),
     has_batches=True,
+    sketch=_sketch,
 )

@@ -66,7 +66,7 @@ def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None, corre
 
     if correlation is not None and not 0 <= correlation < 1:
         raise ConfigError(f"--correlation cannot be {correlation:g}: give a share from 0 to below 1, such as 0.05.")
-    made = make_plan(config)
+    made = make_plan(config, may_sketch=True)
     sight = _sight(made, correlation)
     # what cannot run is not counted: its prompts may not even be buildable
     money = None if made.problems else {**estimate(made).to_json(), "prices": price_list(made)}
@@ -148,6 +148,12 @@ def _print(made: Any, document: dict[str, Any]) -> None:
             room = {True: ", fits", False: ", does not fit", None: ""}[entry["fits"]]
             size = human_bytes(entry["logical_bytes"])
             lines.append(f"KV memory   {entry['kv']} at {length_label(entry['length'])}: {size}{room}")
+    if made.sketched:
+        lines += [
+            f"estimate    {made.sketched}:",
+            "            nobody was asked, so tokens and money are estimates, and",
+            "            whether there is such a model is not known",
+        ]
     if document["money"] is not None:
         lines += _money(made, document["money"])
     drop = document["detectable_drop"]

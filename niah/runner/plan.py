@@ -11,7 +11,7 @@ from typing import Any
 from niah import registry
 from niah.backends.base import BackendOptions, BackendPlugin, ModelInfo
 from niah.config import RunConfig, parse_shard, validate
-from niah.errors import ConfigError, MissingDependency
+from niah.errors import ConfigError, MissingDependency, MissingKey
 from niah.grid import OffDepth, identity, off_depths, parse_depths, parse_lengths
 from niah.kv._limits import prompt_problems
 from niah.kv.base import KVConfig
@@ -45,6 +45,7 @@ class Plan:
         limits: trials that a setting has been granted so far, where that is not all.
         problems: why it cannot run; empty when it can.
         prices: what its tokens cost; None where nobody bills them or no price is known.
+        sketched: why the service was not asked, so that counts are estimates; empty where it was.
         depths_off: depths whose needles lie elsewhere in the first text; empty where no prompt was built.
     """
 
@@ -62,6 +63,7 @@ class Plan:
     limits: dict[str, int] = field(default_factory=dict)
     prices: Prices | None = None
     depths_off: tuple[OffDepth, ...] = ()
+    sketched: str = ""
 
     @property
     def cell_count(self) -> int:
@@ -205,6 +207,7 @@ class Plan:
             "kv_memory": self._memory(gpu_bytes),
             "detectable_drop": detectable_drop,
             "depths_off": [item.to_json() for item in self.depths_off],
+            "sketched": self.sketched,
             "problems": [
                 {"field": p.field, "value": p.value, "reason": p.reason, "suggestion": p.suggestion}
                 for p in self.problems
@@ -224,11 +227,12 @@ class Plan:
         return rows
 
 
-def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
+def make_plan(config: RunConfig, *, try_building: bool = True, may_sketch: bool = False) -> Plan:
     """Think a run through: load plugins, describe the model, check every setting, and build one prompt per length.
 
     Args:
         try_building: whether to build those prompts; a run that has been made was built once already.
+        may_sketch: plan without asking the service where there is no key for it, with estimated counts.
 
     Raises:
         ConfigError: a name, option or grid that is wrong in itself. What is right in itself but cannot run here is in
@@ -239,7 +243,7 @@ def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
     backend, options = backend_of(config)
     _require(backend)
     names = _names(config, backend)
-    info = backend.describe(options, config.model or backend.default_model)
+    info, sketched = _described(backend, options, config.model or backend.default_model, may_sketch=may_sketch)
     kvs, reference = _settings(config, names, info)
     problems = [p for kv in kvs for p in backend.check(options, kv, info.shape, this_host())]
     problems += _too_long(info, lengths)
@@ -256,9 +260,22 @@ def make_plan(config: RunConfig, *, try_building: bool = True) -> Plan:
     plan = Plan(
         config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems, prices=prices
     )
+    plan.sketched = sketched
     if not problems and try_building:
         _try_building(plan)
     return plan
+
+
+def _described(
+    backend: BackendPlugin[Any], options: BackendOptions, model: str, *, may_sketch: bool
+) -> tuple[ModelInfo, str]:
+    """The model, and why it could only be sketched."""
+    try:
+        return backend.describe(options, model), ""
+    except MissingKey as err:
+        if not may_sketch or backend.sketch is None:
+            raise
+        return backend.sketch(options, model), str(err).partition(". ")[0]
 
 
 def backend_of(config: RunConfig) -> tuple[BackendPlugin[Any], BackendOptions]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any
 
 import pytest
+
+from niah.backends import _api_sdk
+from niah.backends._api_options import ApiOptions
+from niah.errors import BackendUnavailable
 
 SHORT = ("-l", "512", "-d", "2", "-n", "1")
 
@@ -25,6 +30,74 @@ def _said(niah, *args: object, code: int, sentence: str) -> str:
 )
 def test_no_key(niah, backend: str, variable: str) -> None:
     _said(niah, "--backend", backend, code=4, sentence=f"no key: the environment variable {variable} is not set")
+
+
+@pytest.mark.parametrize(
+    ("backend", "variable"),
+    [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("gemini", "GEMINI_API_KEY or GOOGLE_API_KEY")],
+)
+def test_a_plan_needs_no_key_and_says_that_it_estimates(niah, backend: str, variable: str) -> None:
+    args = ("plan", "--backend", backend, "-l", "1k", "-d", "3", "-n", "2")
+    said = niah(*args)
+    assert said.code == 0, said.err
+    assert f"estimate    no key: the environment variable {variable} is not set:" in said.out
+    assert "nobody was asked, so tokens and money are estimates" in said.out
+    assert "refused     nothing" in said.out
+    found = niah(*args, "--json").document()
+    assert variable in found["sketched"]
+    assert found["cells"] == 6
+    assert found["money"]["prompt_tokens"] > 6 * 900
+    assert found["cost_usd"] > 0
+    # what is wrong in itself is still told
+    assert niah(*args, "--kv", "int8").code == 2
+    assert niah(*args, "--set", "backend.tokenizer=nonsense").code == 2
+
+
+def test_a_plan_by_a_server_that_is_asked_is_no_estimate(start_peer, niah) -> None:
+    pairs = ("--set", f"backend.base_url={start_peer().url}", "--set", "backend.tokenizer=words")
+    said = niah("plan", "--backend", "openai", "-m", "peer", *SHORT, *pairs)
+    assert said.code == 0, said.err
+    assert "estimate" not in said.out
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("backend", "variable", "host"),
+    [
+        ("openai", "OPENAI_API_KEY", "https://api.openai.com/v1"),
+        ("anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+        ("gemini", "GEMINI_API_KEY", "https://generativelanguage.googleapis.com"),
+    ],
+)
+def test_no_network_is_told_in_seconds(
+    niah, monkeypatch: pytest.MonkeyPatch, command: str, backend: str, variable: str, host: str
+) -> None:
+    monkeypatch.setenv(variable, "a-key-0123456789")
+    started = time.monotonic()
+    said = niah(command, "--backend", backend, *SHORT)
+    assert time.monotonic() - started < 12
+    assert said.code == 4
+    lines = [line for line in said.err.splitlines() if line]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"niah: {host} cannot be reached: ")
+    assert "Is it running?" not in lines[0]
+
+
+def test_an_address_that_swallows_everything_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_api_sdk, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(_api_sdk, "_why_unreachable", lambda *_: time.sleep(30) or "")
+    started = time.monotonic()
+    with pytest.raises(BackendUnavailable, match=r"https://example\.org cannot be reached: no answer in"):
+        _api_sdk.require_reachable(ApiOptions(), "https://example.org")
+    assert time.monotonic() - started < 5
+
+
+def test_a_server_that_is_silent_at_first_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_api_sdk, "_PATIENCE_S", 0.5)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        _api_sdk.require_reachable(ApiOptions(), f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
 
 
 @pytest.mark.parametrize(
