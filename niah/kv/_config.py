@@ -48,10 +48,14 @@ _GEMMA3_DEFAULTS: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class ConfigReader:
-    """A model's text section with typed access; ``values`` holds no nulls, so that null and absent are the same."""
+    """A model's text section with typed access; ``values`` holds no nulls, so that null and absent are the same.
+
+    Where they are not, ``nulls`` names the keys that are there and null.
+    """
 
     name: str
     values: Mapping[str, Any]
+    nulls: frozenset[str] = frozenset()
 
     @staticmethod
     def of(config: Mapping[str, Any], name: str) -> ConfigReader:
@@ -61,10 +65,12 @@ class ConfigReader:
         if section is not None:
             values = {key: config[key] for key in _OUTER_KEYS if key in config}
             values.update({key: value for key, value in section.items() if value is not None})
+        stated = config if section is None else section
+        nulls = frozenset(key for key, value in stated.items() if value is None)
         values = {key: value for key, value in values.items() if value is not None}
         if values.get("model_type") in ("gemma3", "gemma3_text"):
             values = {**_GEMMA3_DEFAULTS, **values}
-        return ConfigReader(name, values)
+        return ConfigReader(name, values, nulls)
 
     @property
     def model_type(self) -> str:

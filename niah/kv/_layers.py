@@ -129,6 +129,9 @@ def _windows(reader: ConfigReader, count: int) -> list[str]:
     if "sliding_window" not in reader.values:
         if "sliding_window_size" in reader.values:
             reader.fail("sliding_window_size", "'sliding_window_size' does not say which layers have that window")
+        if reader.model_type in _WINDOW_PATTERNS and "sliding_window" not in reader.nulls:
+            # such a family has windows: the file leaves their size to the library
+            reader.require("sliding_window")
         return ["full"] * count
     pattern: Any = reader.values.get("sliding_window_pattern", reader.values.get("_sliding_window_pattern"))
     if isinstance(pattern, str):

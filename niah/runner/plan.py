@@ -17,6 +17,7 @@ from niah.kv._limits import prompt_problems
 from niah.kv.base import KVConfig
 from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.kv.parse import parse_kv, reference_for
+from niah.kv.shape import ModelShape
 from niah.runner.host import this_host
 from niah.runner.prices import Prices, find_prices, why_unpriced
 from niah.runner.workshop import BUILDER_VERSION, PLACING_VERSION, Group, Workshop
@@ -221,10 +222,18 @@ class Plan:
             for length in self.lengths:
                 size = None
                 if shape is not None and not any(p.field == "kv" and p.value == kv.name for p in self.problems):
-                    size = kv_bytes(shape, kv, stored_tokens(length, 0))
+                    size = _size(shape, kv, length)
                 room = None if shape is None or size is None else fits(weights_bytes(shape), size, gpu_bytes)
                 rows.append({"kv": kv.name, "length": length, "logical_bytes": size, "fits": room})
         return rows
+
+
+def _size(shape: ModelShape, kv: KVConfig, length: int) -> int | None:
+    """Bytes of a cell's cache; None where an engine takes a setting for which there is no formula."""
+    try:
+        return kv_bytes(shape, kv, stored_tokens(length, 0))
+    except ConfigError:
+        return None
 
 
 def make_plan(config: RunConfig, *, try_building: bool = True, may_sketch: bool = False) -> Plan:

@@ -111,6 +111,7 @@ def test_multi_query_spellings(changes: dict[str, Any], expected: int) -> None:
         ({"cross_attention_layers": [3, 11]}, "FFFXFFFFFFFX"),
         ({"use_cla": True, "cla_share_factor": 2}, "FS" * 6),
         ({"use_cla": False, "cla_share_factor": 2}, "F" * 12),
+        ({"model_type": "exaone4", "sliding_window": None}, "F" * 12),
     ],
 )
 def test_layer_kinds(changes: dict[str, Any], expected: str) -> None:
@@ -220,6 +221,7 @@ def test_missing_key_is_named(key: str) -> None:
         ({"multi_query": "yes"}, "'multi_query' is 'yes'"),
         ({"model_type": "solar", "sliding_window": 2047}, "'sliding_window'"),
         ({"sliding_window_size": 2047}, "'sliding_window_size'"),
+        ({"model_type": "gemma2"}, "no 'sliding_window'"),
         ({"sliding_window": 512, "sliding_window_pattern": "LXG"}, "'LXG'"),
         ({"attn_type_list": [0, 1]}, "lists 2 layers"),
         ({"attn_type_list": [0, 2] * 6}, "'attn_type_list'"),
@@ -446,7 +448,7 @@ STRETCHES = [
     ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 4.0}}, 16_384),
     # Gemma 3 states the stretched length, and has a section for each kind of layer
     (
-        {"model_type": "gemma3_text", "max_position_embeddings": 131_072}
+        {"model_type": "gemma3_text", "max_position_embeddings": 131_072, "sliding_window": 512}
         | {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0}, "sliding_attention": {}}},
         131_072,
     ),
