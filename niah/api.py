@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from niah import __version__
-from niah.config import RunConfig, build_config, normalise
+from niah.config import RunConfig, build_config, normalise, plugin_files
 from niah.config import merge as merge_layers
 from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
@@ -286,8 +286,8 @@ def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool =
         NiahError: as the command line would, with the same sentences.
     """
     base = config.to_json() if isinstance(config, RunConfig) else dict(config or {})
-    for path in base.get("plugins", ()):
-        add_file(Path(str(path)))
+    for path in [*plugin_files(base.get("plugins") or ()), *plugin_files(settings.get("plugins") or ())]:
+        add_file(Path(path))
     grid: dict[str, Any] = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
     if "trials" in grid:
         grid["auto_trials"] = False  # a number replaces an auto of the config; "auto" sets it again

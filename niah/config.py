@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -20,6 +19,7 @@ from pydantic import (
 
 from niah import registry
 from niah.errors import ConfigError, near
+from niah.limited_yaml import read_yaml
 from niah.redact import looks_like_key
 
 SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password", "authorization")
@@ -66,7 +66,7 @@ class GridConfig(_Section):
     lengths: str = DEFAULT_LENGTHS
     depths: str = DEFAULT_DEPTHS
     trials: Annotated[int, Field(ge=1, le=MOST_TRIALS), WithJsonSchema(_TRIALS_SCHEMA)] = 2
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=2**63 - 1)
     auto_trials: bool = False
 
     @model_validator(mode="before")
@@ -181,6 +181,8 @@ class RunConfig(_Section):
 
 
 _NAMED = ("backend", "task", "haystack")
+# keys of the grid that may stand alone
+GRID_KEYS = ("lengths", "depths", "trials", "seed")
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -195,10 +197,9 @@ def load_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as err:
         raise ConfigError(f"cannot read the config file {str(path)!r}: {err}.") from err
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as err:
-        first = str(err).replace("\n", " ")
-        raise ConfigError(f"{str(path)!r} is not valid YAML: {first}.") from err
+        data = read_yaml(text)
+    except ConfigError as err:
+        raise ConfigError(f"cannot read the config file {str(path)!r}: {err}.") from err
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -241,16 +242,48 @@ def as_path(text: str) -> Path:
 
 
 def normalise(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Short forms to full ones: ``backend: oracle``, ``backend: {name: oracle, window: 8}``, ``kv: bf16,int8``."""
+    """Short forms to full ones: ``backend: oracle``, ``backend: {name: oracle, window: 8}``, ``kv: bf16,int8``.
+
+    ``lengths``, ``depths``, ``trials`` and ``seed`` go to the grid, as flags do; ``plugins`` may be one file.
+
+    Raises:
+        ConfigError: one of them is given at both places, or a section is neither a name nor a mapping.
+    """
     out: dict[str, Any] = {}
     for key, value in data.items():
         if key in _NAMED:
             out[key] = _named(key, value)
         elif key == "kv" and isinstance(value, str):
             out[key] = split_list(value)
-        else:
+        elif key == "plugins":
+            out[key] = plugin_files(value)
+        elif key not in GRID_KEYS:
             out[key] = value
+    grid = {key: data[key] for key in GRID_KEYS if key in data}
+    given = data.get("grid") or {}
+    if grid and isinstance(given, Mapping):
+        twice = [key for key in grid if key in given]
+        if twice:
+            raise ConfigError(f"{twice[0]} is given twice: alone and as grid.{twice[0]}; leave one out.")
+        out["grid"] = {**given, **grid}
     return out
+
+
+def plugin_files(value: Any) -> list[str]:
+    """``plugins`` of a config: a file, or a list of files.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    files = [value] if isinstance(value, str | Path) else value
+    if not isinstance(files, list | tuple) or not all(isinstance(file, str | Path) for file in files):
+        raise ConfigError(f"plugins must be a list of Python files, such as [my_task.py], not {_short(value)}.")
+    return [str(file) for file in files]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _named(section: str, value: Any) -> dict[str, Any]:
@@ -326,14 +359,18 @@ def apply_sets(data: dict[str, Any], sets: Sequence[str]) -> dict[str, Any]:
         if not equals or not keys:
             raise ConfigError(f"--set {item!r} must look like a.b=c, for instance --set backend.threads=2.")
         _refuse_secrets({keys[-1]: raw}, "--set", ".".join(keys[:-1]) + "." if keys[:-1] else "")
+        if keys[0] in GRID_KEYS:
+            keys.insert(0, "grid")
         if keys[0] in _NAMED and len(keys) > 1 and keys[1] not in ("name", "argument", "options"):
             keys.insert(1, "options")
         try:
-            value = yaml.safe_load(raw)
-        except yaml.YAMLError as err:
-            raise ConfigError(f"--set {item!r}: the value is not valid YAML.") from err
+            value = read_yaml(raw)
+        except ConfigError as err:
+            raise ConfigError(f"--set {_short(item)}: {err}.") from err
         if keys == ["kv"] and isinstance(value, str):
             value = split_list(value)
+        elif keys == ["plugins"]:
+            value = plugin_files(value)
         layer: dict[str, Any] = {}
         inner = layer
         for key in keys[:-1]:
@@ -379,7 +416,7 @@ def _sentence(model: type[BaseModel], err: ValidationError, where: str) -> str:
         return f"{path} is missing."
     value = first.get("input")
     reason = first["msg"].removeprefix("Value error, ")
-    return f"{path} cannot be {value!r}: {reason[0].lower()}{reason[1:]}."
+    return f"{path} cannot be {_short(value)}: {reason[0].lower()}{reason[1:]}."
 
 
 def _fields_at(model: type[BaseModel], keys: Sequence[str]) -> list[str]:

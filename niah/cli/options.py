@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from niah.cli.say import say
 from niah.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -139,12 +140,17 @@ def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | N
     from niah.config import apply_sets, build_config, load_yaml, merge
 
     _warn_unknown_variables()
-    files = [str(path) for path in flags.get("plugin") or []]
     base = load_yaml(file) if file is not None else {}
+    named = [Path(path) for path in base.get("plugins", [])]
+    if named:
+        listed = ", ".join(str(path) for path in named)
+        say(f"niah: {file} names plugin files, which are run now: {listed}", err=True)
+    own = [str(path) for path in flags.get("plugin") or []]
+    asked = apply_sets({}, [item for item in sets or [] if item.partition("=")[0].strip() == "plugins"])
     # names are looked up while the rest is read, so plugins come first
-    for path in [*base.get("plugins", []), *files]:
-        registry.add_file(Path(str(path)))
-    layer = _layer(flags) | ({"plugins": [*base.get("plugins", []), *files]} if files else {})
+    for path in [*named, *map(Path, own), *map(Path, asked.get("plugins", []))]:
+        registry.add_file(path)
+    layer = _layer(flags) | ({"plugins": [*base.get("plugins", []), *own]} if own else {})
     return build_config(apply_sets(merge(base, layer), sets or []))
 
 
@@ -188,7 +194,7 @@ def _warn_unknown_variables() -> None:
     known = {f"NIAH_{name}" for name in (*_VARIABLES, *_OTHER_VARIABLES)}
     for name in sorted(os.environ):
         if name.startswith("NIAH_") and name not in known:
-            typer.echo(f"niah: the environment variable {name} is not one that niah reads.", err=True)
+            say(f"niah: the environment variable {name} is not one that niah reads.", err=True)
 
 
 def with_defaults(arguments: list[str]) -> list[str]:
