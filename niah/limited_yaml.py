@@ -70,7 +70,7 @@ def read_yaml(text: str) -> Any:
         raise ConfigError(f"a value in it cannot be read: {' '.join(str(err).split())[:200]}") from err
     finally:
         if loader is not None:
-            loader.dispose()  # type: ignore[no-untyped-call]
+            loader.dispose()
     _check_numbers(value)
     return value
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 import re
 import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
 
 MASK = "***"
 # a shorter "secret" would blot out ordinary words of a run's rows
@@ -29,6 +34,30 @@ def remember(secret: str) -> None:
         _secrets.add(secret)
 
 
+@lru_cache(maxsize=4)
+def _pattern(secrets: frozenset[str]) -> re.Pattern[str] | None:
+    """All keys in use, in whatever case and in the forms that a server or a file may give them."""
+    forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, forms)), re.IGNORECASE) if forms else None
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    data = secret.encode("utf-8", "replace")
+    for skipped in range(3):
+        # base64 of a longer text: what the characters around it decide is left off at both ends
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            whole = encode(b"\0" * skipped + data).decode().rstrip("=")
+            first = (0, 2, 3)[skipped]
+            last = (skipped + len(data)) * 8 // 6
+            if last - first >= _SHORTEST:
+                yield whole[first:last]
+
+
 def looks_like_key(text: str) -> bool:
     """Whether a text holds something in the well-known shape of a provider's key."""
     return _KEY_VALUE.search(text) is not None
@@ -36,9 +65,8 @@ def looks_like_key(text: str) -> bool:
 
 def without_secrets(text: str) -> str:
     """The text without the keys in use. Safe for data: what merely looks like a key stays as it is."""
-    for secret in sorted(_secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    return text
+    pattern = _pattern(frozenset(_secrets))
+    return text if pattern is None else pattern.sub(MASK, text)
 
 
 def redact(text: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from niah.cli.options import Json
+from niah.cli.say import say
+from niah.redact import printable
 
 if TYPE_CHECKING:
     from niah.report.comparison import ComparisonReport
@@ -53,13 +55,13 @@ def compare(
     if output is not None:
         from niah.report.comparison_figure import save_edge
 
-        typer.echo(str(save_edge(report, output)), err=True)
+        say(str(save_edge(report, output)), err=True)
     if markdown:
-        typer.echo(report.markdown(), nl=False)
+        say(report.markdown().rstrip("\n"))
     elif not as_json:
         _print(report)
     for line in missed or _not_judged(report, max_drop, fail_on):
-        typer.echo(f"niah: {line}", err=True)
+        say(f"niah: {line}", err=True)
     if as_json:
         typer.echo(json.dumps(report.to_json(code)))
     raise typer.Exit(code)
@@ -118,27 +120,27 @@ def _print(report: ComparisonReport) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
     for path in dict.fromkeys(str(side.record.path) for item in report.items for side in (item.base, item.new)):
-        typer.echo(path)
+        say(path)
     for total in report.comparisons:
-        typer.echo(text.sentence(total))
-    typer.echo("")
+        say(text.sentence(total))
+    say("")
     console.print(text.verdict_table(report))
     for item in report.items:
-        typer.echo(f"\n{text.printable(item.total.new)} against {text.printable(item.total.base)}")
+        say(f"\n{printable(item.total.new)} against {printable(item.total.base)}")
         console.print(text.part_table(item))
         for line in text.shape_sentences(item):
-            typer.echo(f" {line}")
+            say(f" {line}")
     if any(point.kv_bytes_per_token is not None for point in report.points):
-        typer.echo("\nquality against memory")
+        say("\nquality against memory")
         console.print(text.edge_table(report))
     caveats = [f"{item.total.new}: {caveat}" for item in report.items for caveat in item.total.caveats]
     notes = [*caveats, *report.notes, *filter(None, [report.corrected])]
     if notes:
-        typer.echo("\nread with care")
+        say("\nread with care")
         for line in notes:
-            typer.echo(f" {text.printable(line)}")
+            say(f" {printable(line)}")
     for item in report.items:
         if item.differs:
-            typer.echo(f"\nnot the same under {text.printable(item.total.new)}")
+            say(f"\nnot the same under {printable(item.total.new)}")
             for line in text.difference_lines(item):
-                typer.echo(f" {line}")
+                say(f" {line}")

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from niah.cli.options import Json
+from niah.cli.say import say
 
 # keys are only ever said to be there or not
 KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "HF_TOKEN")
@@ -23,9 +24,9 @@ def doctor(as_json: Json = False) -> None:
         typer.echo(json.dumps(document))
         return
     for section, values in document.items():
-        typer.echo(section)
+        say(section)
         for name, value in values.items():
-            typer.echo(f"  {name:<20} {value}")
+            say(f"  {name:<20} {value}")
 
 
 def _document() -> dict[str, dict[str, Any]]:

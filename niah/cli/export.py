@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from niah.cli.say import say
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
@@ -23,7 +25,7 @@ def export(
     data = exported(load(run), to)
     if output is not None:
         write_atomic(output, data)
-        typer.echo(str(output))
+        say(str(output))
         return
     if to == "parquet" and sys.stdout.isatty():
         raise ConfigError("parquet is no text for a terminal. Name a file with -o, as in -o rows.parquet.")

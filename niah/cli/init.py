@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from niah.cli.say import say
+
 
 def init(
     file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("niah.yaml"),
@@ -24,7 +26,7 @@ def init(
     if not file.parent.is_dir():
         raise ConfigError(f"there is no folder {str(file.parent)!r} for the config file. Make it first.")
     write_atomic(file, text.encode())
-    typer.echo(str(file))
+    say(str(file))
 
 
 def starting_config(backend: str, file: str) -> str:

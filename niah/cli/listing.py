@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from niah.cli.options import Json, Plugin
+from niah.cli.say import say
+from niah.redact import printable
 
 _PLAIN_WIDTH = 160
 WHAT = ("backends", "tasks", "haystacks", "scorers", "kv", "models", "runs")
@@ -171,15 +173,15 @@ def _runs(results: Path) -> list[dict[str, Any]]:
 
 def _print(what: str, entry: dict[str, Any]) -> None:
     if what == "kv":
-        typer.echo(f"{entry['kv']:<12} {entry['summary']}")
+        say(f"{entry['kv']:<12} {entry['summary']}")
         for backend, state in entry["backends"].items():
-            typer.echo(f"{'':<12}   {backend:<13} {'runs' if state['runs'] else 'no: ' + state['reason']}")
+            say(f"{'':<12}   {backend:<13} {'runs' if state['runs'] else 'no: ' + state['reason']}")
         return
     if what == "runs":
         shares = {kv: entry["accuracy"].get(kv) for kv in entry["kv"]}
         found = ", ".join(kv if share is None else f"{kv} {share * 100:.1f} %" for kv, share in shares.items())
-        typer.echo(f"{entry['name']}  {entry['status']}  {found}")
+        say(printable(f"{entry['name']}  {entry['status']}  {found}"))
         return
-    typer.echo(f"{entry['name']:<16} {entry['summary']}")
+    say(f"{entry['name']:<16} {entry['summary']}")
     for name, default in entry.get("options", {}).items():
-        typer.echo(f"{'':<16}   {name} = {default}")
+        say(f"{'':<16}   {name} = {default}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from niah.cli.options import Plugin
+from niah.cli.say import say
 from niah.errors import CellError, ConfigError, boundary, near
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _hub_shape(model: str) -> ModelShape:
 
 def _warn_context(shape: ModelShape, lengths: Sequence[int]) -> None:
     if shape.context_tokens is not None and max(lengths) > shape.context_tokens:
-        typer.echo(
+        say(
             f"note: {max(lengths):,} tokens is more than the {shape.context_tokens:,} that {shape.name} is made for; "
             "the bytes are right, the answers may not be.",
             err=True,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from niah.cli.options import Json
+from niah.cli.say import say
 
 
 def merge(
@@ -26,9 +27,9 @@ def merge(
 
     folder, found = merge_shards(shards, out)
     for note in found.notes:
-        typer.echo(note, err=True)
+        say(note, err=True)
     if found.missing:
-        typer.echo(f"shards {', '.join(map(str, found.missing))} are missing: the run is not whole yet", err=True)
-    typer.echo(f"{found.added:,} rows added, {found.cells:,} cells", err=True)
+        say(f"shards {', '.join(map(str, found.missing))} are missing: the run is not whole yet", err=True)
+    say(f"{found.added:,} rows added, {found.cells:,} cells", err=True)
     document = {"run": str(folder), "added": found.added, "cells": found.cells, "missing": list(found.missing)}
     typer.echo(json.dumps(document) if as_json else str(folder))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from niah.cli import options as opt
+from niah.cli.say import say
 
 if TYPE_CHECKING:
     from niah.config import RunConfig
@@ -171,7 +172,7 @@ def _print(made: Any, document: dict[str, Any]) -> None:
     if made.config.difficulty:
         lines.append("difficulty  auto: the task's rung is chosen by a probe when the run begins")
     for line in lines:
-        typer.echo(line)
+        say(line)
 
 
 def _taken_for_granted(document: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from niah.config import RunConfig
-from niah.redact import redact
+from niah.redact import printable, redact
 from niah.runner import events as ev
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Progress:
         yield
 
     def _say(self, text: str, style: str = "") -> None:
-        self.talk.print(redact(text), style=style or None, markup=False, soft_wrap=True)
+        self.talk.print(printable(redact(text), lines=True), style=style or None, markup=False, soft_wrap=True)
 
     def handle(self, event: ev.Event) -> None:
         match event:

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from niah.cli.options import Json
+from niah.cli.say import say
+from niah.redact import printable
 
 
 def show(
@@ -46,30 +48,30 @@ def show(
     console = Console(highlight=False)
     color = console.is_terminal and not os.environ.get("NO_COLOR")
     width = console.width if console.is_terminal else 120
-    typer.echo(str(record.path))
+    say(str(record.path))
     for sentence in summary_sentences(record):
-        typer.echo(sentence)
+        say(sentence)
     for name in wanted:
-        typer.echo("")
+        say("")
         chosen: Any = palette
         typer.echo(terminal_heatmap(grids[name], color=color, width=width, palette=chosen), color=color)
-    typer.echo("")
+    say("")
     if not console.is_terminal:
         console = Console(highlight=False, width=120)
     console.print(summary_table([s for s in summaries(record) if s.kv in wanted]))
     for waste in paging_waste(record):
-        typer.echo(waste.sentence())
+        say(waste.sentence())
     for line in cost_lines(record, wanted):
-        typer.echo(line)
+        say(line)
     for failure in failure_kinds(record.rows):
-        typer.echo(f"{failure.kv}: {failure.cells} × {failure.kind}: {failure.message}")
+        say(f"{failure.kv}: {failure.cells} × {failure.kind}: {printable(failure.message)}")
     for mismatch in mismatches(record):
-        typer.echo(
+        say(
             f"{mismatch.kv}: {mismatch.cells} cells measured other bytes than the formula, for instance "
             f"{mismatch.logical_bytes:,} against {mismatch.formula_bytes:,} at length {mismatch.length}"
         )
     if record.bad_lines:
-        typer.echo(f"rows.jsonl: {len(record.bad_lines)} lines cannot be read and are left out", err=True)
+        say(f"rows.jsonl: {len(record.bad_lines)} lines cannot be read and are left out", err=True)
 
 
 def cost_lines(record: Any, wanted: list[str]) -> list[str]:

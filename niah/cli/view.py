@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from niah.cli.options import Json
+from niah.cli.say import say
 
 _PACKAGES = ("starlette", "uvicorn", "sse_starlette")
 
@@ -46,9 +47,9 @@ def view(
 
     def ready(url: str) -> None:
         typer.echo(json.dumps({"view": url}) if as_json else url)
-        typer.echo(f"showing {results}; Ctrl-C ends it", err=True)
+        say(f"showing {results}; Ctrl-C ends it", err=True)
 
     # the server ends what is open on Ctrl-C, then hands the signal on
     with bound.listener, suppress(KeyboardInterrupt):
         serve(results, bound, colors, ready)
-    typer.echo("niah view has ended", err=True)
+    say("niah view has ended", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from niah.errors import MissingDependency
 from niah.grid import length_label
+from niah.redact import printable
 from niah.report.summary import percent
 from niah.stats.compare import Comparison
 from niah.stats.effective import EffectiveLength
@@ -207,37 +208,38 @@ def difference_lines(item: Compared) -> list[str]:
 def markdown(report: ComparisonReport) -> str:
     """Verdicts, tables, caveats and what else differed, for a pull request."""
     lines = ["### KV settings compared", ""]
-    lines += [f"- {_plain(sentence(item))}" for item in report.comparisons]
+    lines += [f"- {escaped(sentence(item))}" for item in report.comparisons]
     rows = [verdict_line(item) for item in report.comparisons]
     lines += ["", *_markdown_table(HEADINGS, rows)]
     for item in report.items:
-        lines += ["", f"<details><summary>{_plain(item.total.new)} by length and depth</summary>", ""]
+        lines += ["", f"<details><summary>{escaped(item.total.new)} by length and depth</summary>", ""]
         lines += _markdown_table(("where", *HEADINGS[2:]), part_lines(item))
-        lines += ["", *(f"- {_plain(line)}" for line in shape_sentences(item)), "", "</details>"]
+        lines += ["", *(f"- {escaped(line)}" for line in shape_sentences(item)), "", "</details>"]
     if any(point.kv_bytes_per_token is not None for point in report.points):
         lines += ["", "**Quality against memory**", ""]
         lines += _markdown_table(("KV setting", "KV bytes/token", "accuracy", "Pareto"), edge_lines(report))
-    caveats = [f"- {_plain(item.total.new)}: {_plain(text)}" for item in report.items for text in item.total.caveats]
-    caveats += [f"- {_plain(note)}" for note in (*report.notes, *filter(None, [report.corrected]))]
+    caveats = [f"- {escaped(item.total.new)}: {escaped(text)}" for item in report.items for text in item.total.caveats]
+    caveats += [f"- {escaped(note)}" for note in (*report.notes, *filter(None, [report.corrected]))]
     if caveats:
         lines += ["", "**Read with care**", "", *caveats]
     for item in report.items:
         if item.differs:
-            lines += ["", f"<details><summary>What else differed: {_plain(item.total.new)}</summary>", ""]
-            lines += [*(f"- {_plain(line)}" for line in difference_lines(item)), "", "</details>"]
+            lines += ["", f"<details><summary>What else differed: {escaped(item.total.new)}</summary>", ""]
+            lines += [*(f"- {escaped(line)}" for line in difference_lines(item)), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
 def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     lines = [f"| {' | '.join(headings)} |", f"|{'|'.join(' --- ' for _ in headings)}|"]
-    return [*lines, *(f"| {' | '.join(_plain(value) for value in row)} |" for row in rows)]
+    return [*lines, *(f"| {' | '.join(escaped(value) for value in row)} |" for row in rows)]
 
 
-def _plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Names come from files: what Markdown or HTML would act on is escaped."""
+    text = printable(text)
     for char in "\\`*_[]|~#":
         text = text.replace(char, f"\\{char}")
-    return printable(text).replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
+    return text.replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
 
 
 def comparison_frame(report: ComparisonReport) -> pd.DataFrame:
@@ -258,8 +260,3 @@ def comparison_frame(report: ComparisonReport) -> pd.DataFrame:
             data |= {f"{name}_low": low, f"{name}_high": high}
         lines.append(data | {"caveats": "; ".join(item.caveats)})
     return pd.DataFrame(lines)
-
-
-def printable(text: str) -> str:
-    """Control characters in names from files would steer a terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -12,14 +12,16 @@ from typing import Any
 
 from niah.errors import ConfigError, near
 from niah.grid import length_label
+from niah.report.comparison_text import escaped
 from niah.report.summary import few_texts, summaries
 from niah.store.read import RunRecord, flat_columns, flat_row, parquet_bytes
 from niah.store.schema import Row
 
 # what XML 1.0 cannot hold in any form: control characters and halves of surrogate pairs
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# a spreadsheet takes what begins so for a formula, and runs it
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# a spreadsheet takes what begins so for a formula, and runs it, whatever blanks stand before; the wide forms too
+_FORMULA_STARTS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+_SKIPPED = ("\t", "\r", "\n")
 
 
 def export(record: RunRecord, name: str) -> bytes:
@@ -47,9 +49,12 @@ def _csv(record: RunRecord) -> bytes:
 def _cell(value: Any) -> Any:
     """A value as a spreadsheet shows it: lists as JSON, and what a model said never as a formula."""
     if isinstance(value, list):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
-        return f"'{value}"
+        return json.dumps(value, ensure_ascii=False).replace("\0", "")
+    if isinstance(value, str):
+        text = value.replace("\0", "")
+        # what is not printable is skipped like a blank: some programs drop it when they read
+        seen = "".join(char for char in text if char.isprintable()).lstrip()
+        return f"'{text}" if text.startswith(_SKIPPED) or seen.startswith(_FORMULA_STARTS) else text
     return value
 
 
@@ -78,13 +83,13 @@ def _junit(record: RunRecord) -> bytes:
 
 def _case(row: Row) -> ET.Element:
     name = f"{length_label(row.length)} tokens, depth {row.depth:.0%}, trial {row.trial}"
-    case = ET.Element("testcase", classname=_xml(f"{row.model}.{row.kv}"), name=f"{name} [{row.cell_id}]")
+    case = ET.Element("testcase", classname=_xml(f"{row.model}.{row.kv}"), name=_xml(f"{name} [{row.cell_id}]"))
     case.set("time", f"{row.timing.total_s:.3f}")
     if row.correct is False:
         said = f"expected {' or '.join(row.expected)}, answered {row.answer!r}"
         ET.SubElement(case, "failure", message=_xml(row.why)).text = _xml(said)
     elif row.outcome == "failed":
-        ET.SubElement(case, "error", type=row.error_kind, message=_xml(row.error or ""))
+        ET.SubElement(case, "error", type=_xml(row.error_kind), message=_xml(row.error or ""))
     elif row.outcome != "answered":
         ET.SubElement(case, "skipped", message=_xml(row.error or row.outcome))
     return case
@@ -104,7 +109,7 @@ def _markdown(record: RunRecord) -> bytes:
         per_token = summary.kv_bytes_per_token
         lines.append(
             (
-                summary.kv.replace("|", "\\|"),
+                escaped(summary.kv),
                 f"{total.share:.1%}" if known and total.share is not None else "none",
                 f"{total.interval.low:.1%} to {total.interval.high:.1%}" if known else "",
                 str(total.answered),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from niah.grid import length_label
+from niah.redact import printable
 from niah.report.heatmap import BROKEN_LABEL, FEW_TRIALS, OFF_LABEL, CellSummary, Grid
 from niah.report.palette import RGB, Palette, share_color
 from niah.report.summary import SettingSummary, percent
@@ -33,7 +34,7 @@ def terminal_heatmap(grid: Grid, color: bool, width: int, palette: Palette = "ci
         color: put ANSI 24-bit color behind the numbers.
         width: columns of the terminal.
     """
-    lines = [_printable(grid.title)]
+    lines = [printable(grid.title)]
     if grid.broken:
         lines.append(f"{BROKEN_LABEL}: do not read this map as a cost of the setting")
     if not grid.lengths:
@@ -123,11 +124,6 @@ def _any_assumed(grid: Grid) -> bool:
     return any(grid.at_length(length).is_assumed for length in grid.lengths)
 
 
-def _printable(text: str) -> str:
-    # model and setting names come from files: control characters in them would steer the terminal
-    return "".join(ch if ch.isprintable() else "?" for ch in text)
-
-
 def summary_table(settings: Sequence[SettingSummary], title: str = "") -> Table:
     """One line a KV setting: accuracy, interval, n, change, KV bytes per token, size against 16 bit, what went wrong.
 
@@ -136,7 +132,7 @@ def summary_table(settings: Sequence[SettingSummary], title: str = "") -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=_printable(title) or None, title_justify="left", header_style="bold", box=None, padding=(0, 1))
+    table = Table(title=printable(title) or None, title_justify="left", header_style="bold", box=None, padding=(0, 1))
     table.add_column("KV setting", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for heading in ("accuracy", "95 % interval", "n", "vs. ref.", "KV B/token", "of 16 bit", "failed", "other"):
@@ -155,7 +151,7 @@ def summary_line(item: SettingSummary) -> list[str]:
     change = "–" if item.delta is None else f"{item.delta * 100:+.1f} pt".replace("-", "−")
     state = "BROKEN" if item.broken else "reference" if item.is_reference else "ok"
     return [
-        _printable(item.kv),
+        printable(item.kv),
         state,
         f"({accuracy})" if item.broken else accuracy,
         interval,

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from niah.errors import StoreError
 from niah.types import JSON, ROW_SCHEMA, KVUsage, OutcomeKind, Timing
 
+_MOST: dict[type, float] = {bool: 1, int: 2**63 - 1, float: 1e30}
 Count = Annotated[int, Field(ge=0)]
 Unit = Annotated[float, Field(ge=0, le=1)]
 
@@ -123,11 +124,22 @@ class Row:
                 "Update niah to read it."
             )
         try:
-            return _adapter().validate_python(dict(data))
+            row = _adapter().validate_python(dict(data))
         except ValidationError as err:
             first = err.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "row"
             raise ValueError(f"{where}: {first['msg']}") from err
+        _check_size(asdict(row))
+        return row
+
+
+def _check_size(values: Mapping[str, Any]) -> None:
+    """Numbers that a table can hold and add up: whole ones of 64 bits, others that are no nonsense."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            _check_size(value)
+        elif isinstance(value, int | float) and not -_MOST[type(value)] <= value <= _MOST[type(value)]:
+            raise ValueError(f"{name}: too large for a number of its kind")
 
 
 @cache

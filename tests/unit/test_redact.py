@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
+from urllib.parse import quote
 
 import pytest
 
@@ -77,3 +80,31 @@ def test_logs_and_their_traces() -> None:
     said = RedactingFormatter("%(message)s").format(record)
     assert "hunter2" not in said
     assert "ValueError" in said
+
+
+KEY = 'aB3-Zz9/k+Q=x"7Yw'
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        KEY,
+        KEY.upper(),
+        KEY.lower(),
+        KEY.swapcase(),
+        quote(KEY, safe=""),
+        quote(KEY, safe="").lower(),
+        json.dumps(KEY)[1:-1],
+        base64.b64encode(KEY.encode()).decode(),
+        base64.b64encode(f"u:{KEY}".encode()).decode(),
+        base64.b64encode(f"user:{KEY}".encode()).decode(),
+        base64.urlsafe_b64encode(f"name:{KEY}:more".encode()).decode(),
+    ],
+)
+def test_a_key_in_any_case_and_form(form: str) -> None:
+    remember(KEY)
+    assert without_secrets("no key at all") == "no key at all"
+    found = without_secrets(f"the server said {form} twice: {form}")
+    assert form not in found
+    assert found.count("***") == 2
+    assert form[8:-8] not in found
