@@ -9,7 +9,7 @@ import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -140,7 +140,7 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
     """
     shard = f"-shard-{plan.config.shard.replace('/', '-of-')}" if plan.config.shard else ""
     label = f"{Path(plan.info.name).name}-{plan.backend.name}{shard}"
-    today = date.today().isoformat()
+    today = datetime.now(UTC).date().isoformat()
     events = ev.Events(sinks)
     with opened_cache(plan):
         pass  # one that cannot be used is told before there is a run folder
@@ -326,7 +326,7 @@ def merge_shards(shards: Sequence[str | Path], out: str | Path | None = None) ->
     records = [load(path) for path in shards]
     whole = whole_of(records)
     label = records[0].path.name.split("-shard-")[0][len("2026-01-01-") :]
-    today = date.today().isoformat()
+    today = datetime.now(UTC).date().isoformat()
     target = Path(out) if out is not None else records[0].path.parent
     with RunFolder.find_or_create(target, label, whole, today, fresh=False) as folder:
         found = merge_into(folder, records)

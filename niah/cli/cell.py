@@ -129,6 +129,18 @@ def _document(record: Run, row: Row, built: Built | None, why: str, *, whole: bo
     return document | ({"prompt": built.text} if whole else {})
 
 
+def _time(row: Row) -> str:
+    """Shares and wholes by their names: questions of one context are answered together."""
+    timing = row.timing
+    if not timing.total_s:
+        return "not known"
+    prefill = f", {timing.prefill_s:.3f} s of it prefill" if timing.prefill_s else ""
+    first = (
+        f"; first token {timing.first_token_s:.3f} s after the whole context was begun" if timing.first_token_s else ""
+    )
+    return f"{timing.total_s:.3f} s, this cell's share of its context{prefill}{first}"
+
+
 def _print(record: Run, row: Row, built: Built | None) -> None:
     from niah.report.surroundings import needle_place, read_surroundings
 
@@ -153,6 +165,7 @@ def _print(record: Run, row: Row, built: Built | None) -> None:
         if row.prompt_tokens
         else "",
         "log p": f"{row.logprob:.3f} of the expected answer" if row.logprob is not None else "not given",
+        "time": _time(row),
         "prompt": f"sha256 {hashed}",
     }
     for name, value in lines.items():

@@ -38,7 +38,7 @@
     ["outcome", verdict, "text"],
     ["log-prob.", (c) => get(c, "logprob"), "fraction"],
     ["KV bytes", (c) => get(c, "logical_bytes"), "number"],
-    ["seconds", (c) => get(c, "total_s"), "seconds"],
+    ["seconds (share)", (c) => get(c, "total_s"), "seconds"],
     ["expected", (c) => get(c, "expected").join(" | "), "text"],
     ["answer", (c) => get(c, "answer") || get(c, "error"), "text"],
   ];
@@ -221,7 +221,7 @@
         ["source", get(cell, "source").replace(/_/g, " ")],
       ]),
       make("h3", "Time and cost"),
-      facts([["prefill (share)", seconds(get(cell, "prefill_s"))], ["first token", seconds(get(cell, "first_token_s"))], ["total", seconds(get(cell, "total_s"))], ["US dollars", money === null ? "not known" : money.toPrecision(3)]]),
+      facts([["prefill, this cell's share of its context", seconds(get(cell, "prefill_s"))], ["first token, from the start of the whole context", seconds(get(cell, "first_token_s"))], ["total, this cell's share of its context", seconds(get(cell, "total_s"))], ["US dollars", money === null ? "not known" : money.toPrecision(3)]]),
       ...block("See the whole prompt", "niah cell " + run + " " + get(cell, "cell_id") + " --prompt"),
     );
     state.cell = get(cell, "run") + ":" + get(cell, "cell_id");
