@@ -22,7 +22,7 @@ KINDS = ("backends", "tasks", "haystacks", "scoring", "kv")
 NOT_PLUGINS = {
     "backends": {"base", "caches"},
     "tasks": {"base", "words"},
-    "haystacks": {"base", "breaks", "builder", "segments", "sentences"},
+    "haystacks": {"base", "breaks", "builder", "graphemes", "segments", "sentences"},
     "scoring": {"base", "normalize"},
     "kv": {"base", "combine", "formula", "ladder", "memory", "parse", "shape", "table", "zoo"},
 }
