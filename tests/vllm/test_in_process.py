@@ -123,7 +123,7 @@ def test_windows_hold_bounded_blocks(tmp_path: Path) -> None:
     shape = ModelShape.from_folder(_folder("gemma3-270m"))
     assert long.logical_bytes == 2 * kv_bytes(shape, parse_one("bf16"), long.tokens)
     # its file asks for it; the engine is sent ids, so it adds none of its own
-    assert run.setting("bf16")["effective"]["prompt.start"] == "<bos>"
+    assert run.setting(run.rows[0].kv)["effective"]["prompt.start"] == "<bos>"
 
 
 def _folder(alias: str) -> Path:
