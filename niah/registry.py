@@ -28,6 +28,7 @@ NOT_PLUGINS = {
 }
 _from_files: dict[tuple[str, str], Any] = {}
 _digests: dict[tuple[str, str], str] = {}
+_file_names: set[str] = set()
 
 
 def _entry_points(kind: str) -> dict[str, Any]:
@@ -101,13 +102,14 @@ def add_file(path: Path) -> tuple[str, str]:
         )
     name = str(plugin.name)
     _from_files[kind, name] = plugin
+    _file_names.add(path.name)
     _digests[kind, name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     return kind, name
 
 
-def has_files() -> bool:
-    """Whether any plugin was loaded from a file in this process."""
-    return bool(_from_files)
+def has_file(path: str) -> bool:
+    """Whether a plugin was loaded in this process from a file of that name, wherever it lies."""
+    return path.replace("\\", "/").rpartition("/")[2] in _file_names
 
 
 def digest(kind: str, name: str) -> str:

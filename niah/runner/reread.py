@@ -110,7 +110,7 @@ def plan_again(
         for path in config.plugins:
             registry.add_file(Path(path))
         return make_plan(config, try_building=False)  # its prompts were built once already
-    if config.plugins and not registry.has_files():
+    if not all(registry.has_file(path) for path in config.plugins):
         raise ConfigError(
             f"this run used plugin files, which a report does not load by itself: give them with --plugin. {TRUST}"
         )

@@ -74,7 +74,7 @@ def test_wrong_answers_come_first_where_not_all_fit(run: RunRecord) -> None:
     [
         ({}, "does not say what was asked"),
         ({"asked": {"config": {"haystack": {"name": "text", "argument": "-"}}}}, "standard input"),
-        ({"asked": {"config": {"plugins": ["evil.py"]}}}, "plugin files, which a report does not load by itself"),
+        ({"asked": {"config": {"plugins": ["nobodys.py"]}}}, "plugin files, which a report does not load by itself"),
         ({"asked": {"config": {"backend": {"name": "gone"}}}}, "no backend named 'gone'"),
         ({"asked": {"config": 7}}, "does not say what was asked"),
     ],
@@ -83,7 +83,7 @@ def test_what_cannot_be_built_again_is_told(run: RunRecord, tmp_path: Path, mani
     found = surroundings_of(RunRecord(tmp_path, manifest, run.rows))
     assert found.pairs == {}
     assert note in found.note
-    assert not (tmp_path / "evil.py").exists()
+    assert not (tmp_path / "nobodys.py").exists()
 
 
 def test_a_large_run_is_not_built_again(run: RunRecord, tmp_path: Path) -> None:
