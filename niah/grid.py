@@ -197,7 +197,7 @@ def off_depths(places: Iterable[tuple[int, float, float]]) -> tuple[OffDepth, ..
 
 def off_words(off: Sequence[OffDepth], squares: int) -> str:
     """How many of the squares are off, and the widest: the end of a sentence."""
-    widest = sorted(off, key=lambda item: (-abs(item.real - item.depth), item.length, item.depth))[:_TOLD]
+    widest = sorted(off, key=lambda item: (-round(abs(item.real - item.depth), 6), item.length, item.depth))[:_TOLD]
     told = ", ".join(
         f"{100 * item.depth:.4g} % at {100 * item.real:.1f} % ({length_label(item.length)})" for item in widest
     )

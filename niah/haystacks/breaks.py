@@ -37,6 +37,7 @@ _BLANK, _MARK, _CHARACTER = 0, 1, 2
 _ZERO_WIDTH_SPACE = "\u200b"
 # marks that stand inside words, names and numbers
 _INNER_MARKS = frozenset("'’-_‐‑.@/\\")
+_NUMBER_MARKS = frozenset(",.:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def _kind(before: str, right: str) -> int:
         return _BLANK
     # behind a comma and not before it, and not where the mark stands inside a number: "1,000"
     ends = unicodedata.category(left) in ("Po", "Pe", "Pf", "Pd", "Sm") and left not in _INNER_MARKS
-    in_number = right.isdigit() and before[-2:-1].isdigit()
+    in_number = left in _NUMBER_MARKS and right.isdigit() and before[-2:-1].isdigit()
     return _MARK if ends and right.isalnum() and not in_number else _CHARACTER
 
 

@@ -12,6 +12,8 @@ _PREPENDED = frozenset(
 )
 _ZERO_WIDTH_JOINER = "\u200d"
 _VIRAMA = 9
+# of the same combining class, but they only take a vowel away and join nothing
+_KILLERS = frozenset("\u0e3a\u0f84\u103a")
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
 _TAGS = range(0xE0020, 0xE0080)
 _FLAG_LETTERS = range(0x1F1E6, 0x1F200)
@@ -33,9 +35,9 @@ def joined(left: str, right: str, *, starts_here: bool = False) -> bool:
         starts_here: the text begins where ``left`` does, and is not only cut there.
     """
     a, b = left[-1], right[0]
-    if unicodedata.category(b).startswith("M") or b in _EXTENDING or ord(b) in _SKIN_TONES or ord(b) in _TAGS:
+    if _extends(b):
         return not (a.isspace() and a in "\r\n")
-    if a == _ZERO_WIDTH_JOINER or (a in _PREPENDED and not b.isspace()) or (a, b) == ("\r", "\n"):
+    if a == _ZERO_WIDTH_JOINER or (a in _PREPENDED and unicodedata.category(b) != "Cc") or (a, b) == ("\r", "\n"):
         return True
     if b.isalpha() and _after_virama(left):
         return True
@@ -44,12 +46,21 @@ def joined(left: str, right: str, *, starts_here: bool = False) -> bool:
     return _in_syllable(ord(a), ord(b))
 
 
+def _extends(char: str) -> bool:
+    return (
+        unicodedata.category(char).startswith("M")
+        or char in _EXTENDING
+        or ord(char) in _SKIN_TONES
+        or ord(char) in _TAGS
+    )
+
+
 def _after_virama(left: str) -> bool:
     """Whether the last letter has a virama among the marks that it carries."""
     for char in reversed(left):
-        if unicodedata.combining(char) == _VIRAMA:
+        if unicodedata.combining(char) == _VIRAMA and char not in _KILLERS:
             return True
-        if not (unicodedata.category(char).startswith("M") or char in _EXTENDING):
+        if not _extends(char):
             return False
     return False
 

@@ -6,7 +6,18 @@ import sys
 import pytest
 
 from niah.errors import ConfigError
-from niah.grid import Cell, format_lengths, identity, length_label, parse_depths, parse_lengths, seed_from
+from niah.grid import (
+    Cell,
+    format_lengths,
+    identity,
+    is_off,
+    length_label,
+    off_depths,
+    off_words,
+    parse_depths,
+    parse_lengths,
+    seed_from,
+)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +171,17 @@ def test_seed_is_the_same_in_another_process() -> None:
 def test_cell_is_a_value() -> None:
     assert Cell("int8", 4096, 0.5, 0) == Cell("int8", 4096, 0.5, 0)
     assert len({Cell("int8", 4096, 0.5, 0), Cell("int8", 4096, 0.5, 1)}) == 2
+
+
+def test_depths_that_lie_elsewhere_are_told_by_their_mean() -> None:
+    places = [(1024, 0.4, 0.63), (1024, 0.4, 0.65), (1024, 0.5, 0.49), (2048, 0.4, 0.43), (2048, 0.5, 0.58)]
+    off = off_depths([*places, (2048, 0.5, 0.42), (4096, 0.1, 0.13), (4096, 0.2, 0.23)])
+    assert [(item.length, item.depth) for item in off] == [(1024, 0.4), (2048, 0.4), (4096, 0.1), (4096, 0.2)]
+    assert off[0].real == pytest.approx(0.64)
+    assert off_words(off, 8) == (
+        "4 of 8 lie more than 2 points from where asked: "
+        "40 % at 64.0 % (1k), 40 % at 43.0 % (2k), 10 % at 13.0 % (4k) and 1 more"
+    )
+    assert off_words(off[:1], 8) == "1 of 8 lies more than 2 points from where asked: 40 % at 64.0 % (1k)"
+    assert not is_off(0.4, 0.42)
+    assert not is_off(0.4, None)

