@@ -160,9 +160,29 @@ def stretched_config(options: TransformersOptions, info: ModelInfo, factor: floa
 
 
 def _from_pretrained(source: str, attention: str, arguments: dict[str, Any]) -> Any:
-    from transformers import AutoModelForCausalLM
+    """The model, all of whose weights come from its files.
 
-    return AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **arguments)
+    Raises:
+        BackendUnavailable: some are not there; the library would make them up.
+    """
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # its report of what is missing is a table of many lines
+    try:
+        model, told = AutoModelForCausalLM.from_pretrained(
+            source, attn_implementation=attention, output_loading_info=True, **arguments
+        )
+    finally:
+        logging.set_verbosity(level)
+    missing = sorted(told.get("missing_keys") or ())
+    if missing:
+        raise BackendUnavailable(
+            f"the weights in {source!r} lack {len(missing)} of the tensors that its config asks for, such as "
+            f"{missing[0]}: they would be random. Is it the config of another model?"
+        )
+    return model
 
 
 def _has_no(attention: str, err: Exception) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from niah.backends._llamacpp_report import EngineReport
-from niah.backends._server_http import HttpClient, count_at, number_at, reading, text_at
+from niah.backends._server_http import HttpClient, count_at, logprob_of, number_at, reading, text_at, token_ids
 from niah.backends._server_process import ServerProcess
 from niah.backends.base import ModelInfo, SessionRequest
 from niah.errors import CellError, boundary
@@ -127,8 +127,8 @@ class LlamaCppSession:
         heard.counted = count_at(event, "tokens_evaluated", heard.counted)
         heard.timings = event.get("timings") or heard.timings
         for entry in () if event.get("stop") else event.get("completion_probabilities") or ():
-            heard.tokens.append(int(entry["id"]))
-            heard.logprobs.append(None if entry.get("logprob") is None else number_at(entry, "logprob"))
+            heard.tokens += token_ids([entry["id"]])
+            heard.logprobs.append(logprob_of(entry.get("logprob")))
         if event.get("stop"):
             heard.stop = "end" if event.get("stop_type") == "eos" else "length"
 
@@ -185,9 +185,10 @@ class LlamaCppSession:
             reply = await self._client.post(_PATH, body)
             with reading(_PATH):
                 steps: list[Any] = list(reply.get("completion_probabilities") or ())
-                if len(steps) != 1 or steps[0].get("id") != token or steps[0].get("logprob") is None:
+                value = logprob_of(steps[0].get("logprob")) if len(steps) == 1 else None
+                if value is None or steps[0].get("id") != token:
                     return None
-                total += number_at(steps[0], "logprob")
+                total += value
         return total
 
     async def _failure(self, prompt: Prompt, error: CellError) -> Failure:

@@ -21,6 +21,8 @@ _TOO_LONG = re.compile(r"context length|context size|maximum model length|max_mo
 _MESSAGE_CHARACTERS = 500
 # more than any context: larger numbers are no counts, and some do not even fit into a column of a table
 _MOST_TOKENS = 10**12
+_MOST_IDS = 2**31
+_LEAST_LOGPROB, _ROUNDING = -1e6, 1e-3
 
 T = TypeVar("T")
 
@@ -165,6 +167,32 @@ def number_at(found: Mapping[str, Any], name: str, default: float | None = None)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(name)
     return float(value)
+
+
+def logprob_of(value: Any) -> float | None:
+    """A natural log-probability in a reply; None where there is none, or only a stand-in for minus infinity.
+
+    Raises:
+        ValueError: what is there is no log-probability.
+    """
+    if value is None:
+        return None
+    # rounding may leave a hair above zero
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= _ROUNDING:
+        raise ValueError("logprob")
+    return float(value) if value > _LEAST_LOGPROB else None
+
+
+def token_ids(values: Any) -> list[int]:
+    """Token ids in a reply.
+
+    Raises:
+        ValueError: they are none.
+    """
+    found = list(values)
+    if not all(type(value) is int and 0 <= value < _MOST_IDS for value in found):
+        raise ValueError("token ids")
+    return found
 
 
 def text_at(found: Mapping[str, Any], name: str) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from niah.backends._nvml import CardReader
-from niah.backends._server_http import count_at, reading, text_at
+from niah.backends._server_http import count_at, logprob_of, reading, text_at, token_ids
 from niah.backends._vllm_server_http import ServerClient
 from niah.backends._vllm_server_sampler import Sampler, Watch
 from niah.backends._vllm_settings import stored_as
@@ -55,7 +55,7 @@ class _Heard:
     tokens: list[int] = field(default_factory=list)
     has_ids: bool = True
     text: str = ""
-    gold_logprobs: list[dict[int, float]] = field(default_factory=list)
+    gold_logprobs: list[dict[int, float | None]] = field(default_factory=list)
     finish: str = ""
     usage: Mapping[str, Any] | None = None
     started_at: float = field(default_factory=time.perf_counter)
@@ -172,8 +172,8 @@ class ServerSession:
 
     def _grow(self, prompt: Prompt, heard: _Heard, new: Sequence[int] | None) -> None:
         """Add a chunk's tokens one at a time, as an engine stepped by hand would stop between any two."""
-        heard.has_ids = new is not None
-        tokens = new if new is not None else (_UNKNOWN,)
+        heard.has_ids = heard.has_ids and new is not None
+        tokens = token_ids(new) if new is not None else (_UNKNOWN,)
         for position, token in enumerate(tokens, start=1):
             heard.tokens.append(token)
             if heard.cut is not None or (heard.finish and position == len(tokens)):
@@ -248,7 +248,7 @@ class ServerSession:
         request reads the prefix cache, which vLLM does not do where it is asked for ``prompt_logprobs``.
         """
         gold, total, known = prompt.gold, 0.0, 0
-        for position, token in enumerate(gold[: len(heard.gold_logprobs)]):
+        for position, token in enumerate(gold[: min(len(heard.gold_logprobs), len(heard.tokens))]):
             value = heard.gold_logprobs[position].get(token)
             if value is None:
                 return None
@@ -266,9 +266,9 @@ class ServerSession:
         with reading(_PATH):
             choices = sorted(reply.get("choices") or (), key=lambda choice: int(choice["index"]))
             rows = [row for choice in choices for row in _read_logprobs(choice)[:1]]
-        if len(rows) != len(rest) or any(gold[p] not in row for p, row in zip(rest, rows, strict=True)):
-            return None
-        return total + sum(row[gold[position]] for position, row in zip(rest, rows, strict=True))
+        values = [row.get(gold[position]) for position, row in zip(rest, rows, strict=False)]
+        known_values = [value for value in values if value is not None]
+        return total + sum(known_values) if len(known_values) == len(rest) == len(rows) else None
 
     async def _failure(self, prompt: Prompt, error: CellError) -> Failure:
         """The row's fault; when the server itself is gone, all that follows fails at once."""
@@ -301,7 +301,9 @@ def _logprobs_of(tokens: Sequence[int]) -> dict[str, Any]:
     return {"logprobs": 0, "logprob_token_ids": sorted(set(tokens)), "return_tokens_as_token_ids": True}
 
 
-def _read_logprobs(choice: Mapping[str, Any]) -> list[dict[int, float]]:
+def _read_logprobs(choice: Mapping[str, Any]) -> list[dict[int, float | None]]:
     """One table of token id to log-probability per generated token."""
     tables = (choice.get("logprobs") or {}).get("top_logprobs") or ()
-    return [{int(name.removeprefix("token_id:")): float(value) for name, value in table.items()} for table in tables]
+    return [
+        {int(name.removeprefix("token_id:")): logprob_of(value) for name, value in table.items()} for table in tables
+    ]

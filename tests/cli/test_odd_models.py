@@ -124,3 +124,11 @@ def test_a_good_model_passes(niah, tmp_path: Path) -> None:
     folder = _model(tmp_path / "model", auto_map=OWN_CODE)  # the library has code for its type
     said = niah("plan", "--kv", "bf16", "-m", folder, "-l", "512", "-d", "2", "-n", "1")
     assert said.code == 0, said.err
+
+
+def test_weights_that_are_not_there_are_not_made_up(niah, tmp_path: Path) -> None:
+    folder = _model(tmp_path / "model")
+    said = niah("run", "--kv", "bf16", "-m", folder, "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path / "out")
+    assert said.code == 4
+    assert "of the tensors that its config asks for, such as lm_head.weight: they would be random" in said.err
+    assert "LOAD REPORT" not in said.err
