@@ -227,7 +227,7 @@ def _gather_segments(gather: _Gathered, segments: Iterator[str], tokenizer: Toke
 
 def _gather_blocks(gather: _Gathered, segments: Iterator[str], tokenizer: Tokenizer) -> None:
     """Tokenise blocks of about 50 kB, each with its neighbouring sentences so that its edges come out as inside."""
-    before = _ANCHOR
+    before, held = _ANCHOR, None
     upcoming = next(segments, None)
     while upcoming is not None and not gather.enough:
         block, chars = [upcoming], len(upcoming)
@@ -239,21 +239,40 @@ def _gather_blocks(gather: _Gathered, segments: Iterator[str], tokenizer: Tokeni
             chars += len(piece)
         else:
             upcoming = None
-        _add_block(gather, before, block, upcoming or "", tokenizer)
+        held = _add_block(gather, before, block, upcoming or "", tokenizer, held)
         before = block[-1]
 
 
-def _add_block(gather: _Gathered, before: str, block: Sequence[str], after: str, tokenizer: Tokenizer) -> None:
-    ids, token_starts = tokenizer.encode_offsets(before + "".join(block) + after)
-    lengths = [len(before), *(len(piece) for piece in block)]
-    text_starts = np.cumsum(lengths)
-    starts = np.array(token_starts, dtype=np.int64)
+def _add_block(
+    gather: _Gathered, before: str, block: Sequence[str], after: str, tokenizer: Tokenizer, held: int | None
+) -> int:
+    """Add a block's sentences.
+
+    Args:
+        held: characters of this block that the last token of the block before holds; None for the first block.
+
+    Returns:
+        That number for the next block.
+    """
+    text = "".join(block)
+    ids, token_starts = tokenizer.encode_offsets(before + text + after)
+    starts, begin = np.array(token_starts, dtype=np.int64), len(before)
+    if held is not None and begin + held not in starts:
+        # in tokens that span whole sentences the two blocks do not meet: this one goes on where the other stopped
+        ids, token_starts = tokenizer.encode_offsets((text + after)[held:])
+        starts, begin = np.array(token_starts, dtype=np.int64) + held, 0
+    text_starts = np.cumsum([begin, *(len(piece) for piece in block)])
     # a token that reaches over a sentence's start began in the sentence before and stays there
     firsts = np.searchsorted(starts, text_starts, side="left")
+    if held is not None:
+        firsts[0] = np.searchsorted(starts, begin + held, side="left")
+        firsts = np.maximum.accumulate(firsts)
     for i, piece in enumerate(block):
         first, last = int(firsts[i]), int(firsts[i + 1])
         next_start = int(starts[first]) if first < len(starts) else -1
         gather.add(piece, ids[first:last], _kind(piece, next_start - int(text_starts[i])))
+    end = int(firsts[-1])
+    return int(starts[end]) - int(text_starts[-1]) if end < len(starts) else len(after)
 
 
 def _kind(piece: str, fused_chars: int) -> int:

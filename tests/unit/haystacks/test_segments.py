@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from niah.errors import ConfigError
-from niah.haystacks import segments
+from niah.haystacks import noise, segments
 from niah.haystacks.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, count_whole, tokenise
 from tests.small_tokenizers import KINDS, Lines, Village, tokenizer
 
@@ -107,6 +107,24 @@ def test_arrays_cannot_be_changed() -> None:
     made = tokenise(Village(), 0, tokenizer("words"), 100)
     with pytest.raises(ValueError, match="read-only"):
         made.ids[0] = 1
+
+
+@pytest.mark.parametrize("block_chars", [300, 701, 2000])
+def test_blocks_meet_where_tokens_span_sentences(block_chars: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "_BLOCK_CHARS", block_chars)
+    sources = [
+        ("bare", noise.Noise()),
+        ("bare", Village(limit=300)),
+        ("fixed", Lines(["A first one."] + [" Then more."] * 400)),
+    ]
+    for kind, source in sources:
+        tok = FixedWidth() if kind == "fixed" else tokenizer(kind)
+        made = tokenise(source, 0, tok, 100, may_end=True)
+        text = _ANCHOR + "".join(made.pieces)
+        seen = tok.decode(made.ids.tolist())
+        # the first token may begin in what stands before the text, and the last one reach over its end
+        assert len(seen) > 2 * block_chars
+        assert text.find(seen[: len(text) - 200]) in range(len(_ANCHOR), len(_ANCHOR) + 20)
 
 
 def test_source_too_short() -> None:
