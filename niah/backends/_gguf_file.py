@@ -76,9 +76,11 @@ def check_gguf(path: Path, model: str) -> None:
     with path.open("rb") as file:
         version = int.from_bytes(file.read(8)[len(MAGIC) :], "little")
         if version not in _VERSIONS:
-            other = " in big-endian order" if not version & 0xFFFF else f" version {version}"
+            swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
+            found = "in big-endian order" if swapped in _VERSIONS else f"of version {version}"
             raise ConfigError(
-                f"{model!r} is GGUF{other}; versions 2 and 3 in little-endian order are read. Convert it."
+                f"the GGUF file {model!r} cannot be read: it is {found}, and versions 2 and 3 in little-endian order are "
+                "read. Convert the model anew."
             )
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -233,8 +233,8 @@ def test_a_whole_gguf_passes_and_each_cut_of_it_does_not(tmp_path: Path) -> None
         (POINTER.encode(), "is a Git LFS pointer (to 269,060,552 bytes)"),
         (b"", "is empty. Name a .gguf model"),
         (b"<!doctype html>", "is not a GGUF file (it does not start with 'GGUF')"),
-        (b"GGUF\1\0\0\0" + b"0" * 50, "is GGUF version 1"),
-        (b"GGUF\0\0\0\3" + b"0" * 50, "is GGUF in big-endian order"),
+        (b"GGUF\1\0\0\0" + b"0" * 50, "cannot be read: it is of version 1"),
+        (b"GGUF\0\0\0\3" + b"0" * 50, "cannot be read: it is in big-endian order"),
         (b"GGUF\3\0\0\0" + b"\xff" * 50, "is cut short"),
     ],
 )
