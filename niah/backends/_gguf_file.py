@@ -79,8 +79,8 @@ def check_gguf(path: Path, model: str) -> None:
             swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
             found = "in big-endian order" if swapped in _VERSIONS else f"of version {version}"
             raise ConfigError(
-                f"the GGUF file {model!r} cannot be read: it is {found}, and versions 2 and 3 in little-endian order are "
-                "read. Convert the model anew."
+                f"the GGUF file {model!r} cannot be read: it is {found}, and versions 2 and 3 in little-endian order "
+                "are read. Convert the model anew."
             )
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
