@@ -21,7 +21,7 @@ from niah.errors import BackendUnavailable
 
 # for the first contact: later ones are patient, since a server that was there comes back
 _PATIENCE_S = 4.0
-_LOOKS = 4
+_PAUSE_S = 0.4
 
 
 def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def require_reachable(options: ApiOptions, base_url: str) -> None:
 
 def _first_contact(client: httpx2.Client, options: ApiOptions, base_url: str) -> str:
     """Why nothing could be reached in a few looks; empty when something was."""
-    started, pause, why = time.monotonic(), min(options.retry_wait_s, 0.5), ""
-    for attempt in range(min(options.attempts, _LOOKS)):
+    started, pause, why = time.monotonic(), _PAUSE_S, ""
+    for attempt in range(options.attempts):
         left = _PATIENCE_S - (time.monotonic() - started)
         if attempt and left <= pause:
             break
