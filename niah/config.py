@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -162,6 +163,15 @@ class RunConfig(_Section):
     shard: str | None = None
     plugins: tuple[str, ...] = ()
 
+    @field_validator("kv", mode="before")
+    @classmethod
+    def _are_names(cls, value: object) -> object:
+        """YAML reads a bare on, 8 or 2026-01-01 as something else than a name."""
+        names = [value] if isinstance(value, str) else value
+        if names is not None and not (isinstance(names, list | tuple | set) and all(isinstance(n, str) for n in names)):
+            raise ValueError("write names, such as int8 or [int8, int4]")
+        return names
+
     @field_validator("shard")
     @classmethod
     def _is_shard(cls, value: str | None) -> str | None:
@@ -193,9 +203,15 @@ def load_yaml(path: Path) -> dict[str, Any]:
         ConfigError: not readable, not YAML, not a mapping, or it holds a key that looks like a secret.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as err:
+        raw = path.read_bytes()
+        # an editor that writes two bytes a character says so by a mark
+        text = raw.decode("utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
+    except OSError as err:
         raise ConfigError(f"cannot read the config file {str(path)!r}: {err}.") from err
+    except UnicodeDecodeError as err:
+        raise ConfigError(
+            f"cannot read the config file {str(path)!r}: it is not UTF-8 at byte {err.start}. Save it as UTF-8 text."
+        ) from err
     try:
         data = read_yaml(text)
     except ConfigError as err:

@@ -195,6 +195,11 @@ def off_depths(places: Iterable[tuple[int, float, float]]) -> tuple[OffDepth, ..
     return tuple(mean for mean in means if is_off(mean.depth, mean.real))
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: ``1 cell``, ``1,200 cells``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def off_words(off: Sequence[OffDepth], squares: int) -> str:
     """How many of the squares are off, and the widest: the end of a sentence."""
     widest = sorted(off, key=lambda item: (-round(abs(item.real - item.depth), 6), item.length, item.depth))[:_TOLD]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -14,6 +15,9 @@ MOST_DEPTH = 40
 MOST_VALUES = 20_000
 MOST_INT = 2**63 - 1
 _MERGE = "tag:yaml.org,2002:merge"
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+# whole numbers that YAML 1.1 reads otherwise than people: 0777 is 511 to it, and 12:30 is 750
+_OTHERWISE = re.compile(r"[-+]?(?:0[0-7_]+|[0-9][0-9_]*(?::[0-9.]*)+)")
 
 
 class _Limited(yaml.SafeLoader):
@@ -31,6 +35,16 @@ class _Limited(yaml.SafeLoader):
             return super().compose_node(parent, index)
         finally:
             self._depth -= 1
+
+    def construct_scalar(self, node: Any) -> Any:
+        value = super().construct_scalar(node)
+        if node.tag in _NUMBERS and isinstance(value, str) and _OTHERWISE.fullmatch(value):
+            line = node.start_mark.line + 1
+            raise ConfigError(
+                f"YAML reads {_short(value)} in line {line} as another number: leave leading zeros and colons out, or "
+                "put it in quotes"
+            )
+        return value
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -50,8 +64,8 @@ def read_yaml(text: str) -> Any:
 
     Raises:
         ConfigError: not YAML; a key given twice; nested deeper than 40; over a million characters, or 20,000 values
-            with aliases written out; an alias inside of what it stands for; a whole number beyond 64 bits. The
-            message is a reason without its end.
+            with aliases written out; an alias inside of what it stands for; a whole number beyond 64 bits, or one
+            that YAML reads otherwise than it is written. The message is a reason without its end.
     """
     if len(text) > MOST_CHARS:
         raise ConfigError(f"it has {len(text):,} characters, and a config has at most {MOST_CHARS:,}")
@@ -65,8 +79,8 @@ def read_yaml(text: str) -> Any:
         value = loader.construct_document(node)
     except yaml.YAMLError as err:
         raise ConfigError(f"it is not valid YAML: {' '.join(str(err).split())}") from err
-    except (ValueError, TypeError, OverflowError, RecursionError, AttributeError) as err:
-        # a number with thousands of digits, a date in a thirteenth month
+    except (ValueError, TypeError, OverflowError, RecursionError, AttributeError, KeyError) as err:
+        # a number with thousands of digits, a date in a thirteenth month, a tag that its value does not fit
         raise ConfigError(f"a value in it cannot be read: {' '.join(str(err).split())[:200]}") from err
     finally:
         if loader is not None:

@@ -31,6 +31,7 @@ _digests: dict[tuple[str, str], str] = {}
 _file_names: set[str] = set()
 
 
+@cache  # the machine's packages do not change under a process, and to look at all of them takes milliseconds
 def _entry_points(kind: str) -> dict[str, Any]:
     return {e.name: e for e in entry_points(group=f"niah.{kind}")}
 

@@ -164,7 +164,7 @@ def _print(record: Run, row: Row, built: Built | None) -> None:
         "tokens": f"{row.prompt_tokens:,} prompt + {row.answer_budget} for the answer = {row.length:,}"
         if row.prompt_tokens
         else "",
-        "log p": f"{row.logprob:.3f} of the expected answer" if row.logprob is not None else "not given",
+        "log p": f"{row.logprob:z.3f} of the expected answer" if row.logprob is not None else "not given",
         "time": _time(row),
         "prompt": f"sha256 {hashed}",
     }

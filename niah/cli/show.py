@@ -50,7 +50,7 @@ def show(
     width = console.width if console.is_terminal else 120
     say(str(record.path))
     for sentence in summary_sentences(record):
-        say(sentence)
+        say(printable(sentence))  # a setting's name may hold a line break
     for name in wanted:
         say("")
         chosen: Any = palette
@@ -60,14 +60,14 @@ def show(
         console = Console(highlight=False, width=120)
     console.print(summary_table([s for s in summaries(record) if s.kv in wanted]))
     for waste in paging_waste(record):
-        say(waste.sentence())
+        say(printable(waste.sentence()))
     for line in cost_lines(record, wanted):
-        say(line)
+        say(printable(line))
     for failure in failure_kinds(record.rows):
-        say(f"{failure.kv}: {failure.cells} × {failure.kind}: {printable(failure.message)}")
+        say(printable(f"{failure.kv}: {failure.cells} × {failure.kind}: {failure.message}"))
     for mismatch in mismatches(record):
         say(
-            f"{mismatch.kv}: {mismatch.cells} cells measured other bytes than the formula, for instance "
+            f"{printable(mismatch.kv)}: {mismatch.cells} cells measured other bytes than the formula, for instance "
             f"{mismatch.logical_bytes:,} against {mismatch.formula_bytes:,} at length {mismatch.length}"
         )
     if record.bad_lines:

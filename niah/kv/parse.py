@@ -141,7 +141,7 @@ def _open_list(preset: KVPreset, text: str | None) -> KVConfig:
     for part in split_settings(text):
         if "=" in part:
             raise ConfigError(f"{preset.name}({text}): {preset.rest} have no names; write {preset.example}.")
-        value = int(part) if re.fullmatch(r"[+-]?\d+", part) else part
+        value = int(part) if re.fullmatch(r"[+-]?\d{1,18}", part) else part
         if value not in values:
             values.append(value)
     return replace(preset.make(*values), name=f"{preset.name}({','.join(map(str, values))})")

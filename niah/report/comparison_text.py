@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from niah.errors import MissingDependency
-from niah.grid import length_label
+from niah.grid import counted, length_label
 from niah.redact import printable
 from niah.report.summary import percent
 from niah.stats.compare import Comparison
@@ -83,7 +83,8 @@ def sentence(item: Comparison) -> str:
     if item.broken:
         head = f"{new} and {base} are not interpreted: a canary failed"
     text = (
-        f"{head}: {percent(item.accuracy_new)} against {percent(item.accuracy_base)} right on {item.pairs:,} pairs, "
+        f"{head}: {percent(item.accuracy_new)} against {percent(item.accuracy_base)} right on "
+        f"{counted(item.pairs, 'pair')}, "
         f"{signed_points(item.delta)} points (95 % interval {points_interval(item.ci)})"
     )
     if item.logprob_delta is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from niah.grid import counted
 from niah.report.drawing import draw_mesh, grid_axes, pale, save_figure, square, stamp, write_number
 from niah.report.heatmap import BROKEN_LABEL
 from niah.report.palette import DIFFERENCE_LIMIT, WORSE_TO_BETTER, difference_color
@@ -75,7 +76,7 @@ class Difference:
     def title(self) -> str:
         """Model · new minus reference · pairs."""
         total = self.total()
-        parts = [self.model, f"{self.kv} minus {self.reference}", f"{total.pairs if total else 0:,} pairs"]
+        parts = [self.model, f"{self.kv} minus {self.reference}", counted(total.pairs if total else 0, "pair")]
         return " · ".join(part for part in parts if part)
 
 

@@ -118,7 +118,7 @@ def _markdown(record: RunRecord) -> bytes:
             )
         )
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return (table + "".join(f"\n{sentence}\n" for sentence in few_texts(found))).encode()
+    return (table + "".join(f"\n{escaped(sentence)}\n" for sentence in few_texts(found))).encode()
 
 
 FORMATS: dict[str, Callable[[RunRecord], bytes]] = {

@@ -25,7 +25,7 @@ def logprob_map(grid: Grid, palette: Palette) -> Map | None:
         if value is None:
             return None
         color = blend(stops(palette), 1 - value / LOWEST)
-        words = f"{length:,} tokens, depth {depth_words(depth)}\nmean log-probability {value:.3f}"
+        words = f"{length:,} tokens, depth {depth_words(depth)}\nmean log-probability {value:z.3f}"
         return _square((x, y, width, height), color, number(value), words, length, depth)
 
     table = [[depth_words(y), *(_words(cells.get((x, y))) for x in grid.lengths)] for y in grid.depths]
@@ -73,4 +73,4 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def _words(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3f}".replace("-", "−")
+    return "not known" if value is None else f"{value:z.3f}".replace("-", "−")

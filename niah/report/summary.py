@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from niah.grid import off_depths, off_words
+from niah.grid import counted, off_depths, off_words
 from niah.report.cost import cost_sentence, cost_usd
 from niah.report.difference import build_difference
 from niah.report.heatmap import CellSummary, summarize
@@ -195,9 +195,11 @@ def summary_sentences(record: RunRecord) -> list[str]:
     failed = sum(item.total.failed for item in settings)
     other = sum(item.total.truncated + item.total.refused for item in settings)
     if failed:
-        sentences.append(f"{_cells(failed)} failed: owed again, not counted as wrong.")
+        sentences.append(f"{counted(failed, 'cell')} failed: owed again, not counted as wrong.")
     if other:
-        sentences.append(f"{_cells(other)} {'was' if other == 1 else 'were'} truncated or refused and not scored.")
+        sentences.append(
+            f"{counted(other, 'cell')} {'was' if other == 1 else 'were'} truncated or refused and not scored."
+        )
     off = _off_sentence(record)
     if off:
         sentences.append(off)
@@ -235,21 +237,18 @@ def _setting_sentence(item: SettingSummary, reference: str | None) -> str:
     if total.share is None:
         return f"{item.kv} has no answered cell."
     interval = f"{percent(total.interval.low)}–{percent(total.interval.high)}"
-    text = f"{item.kv} answers {percent(total.share)} of {total.answered:,} cells right (95 % interval {interval})"
+    answered = counted(total.answered, "cell")
+    text = f"{item.kv} answers {percent(total.share)} of {answered} right (95 % interval {interval})"
     if item.delta is not None and reference is not None:
         change = round(item.delta * 100, 1)
         versus = "as many as" if change == 0 else f"{abs(change):g} points {'more' if change > 0 else 'fewer'} than"
-        text += f", {versus} {reference} on the same {item.pairs:,} pairs"
+        text += f", {versus} {reference} on the same {counted(item.pairs, 'pair')}"
     if item.kv_bytes_per_token is None:
         return f"{text}; its KV bytes cannot be observed."
     text += f", with {item.kv_bytes_per_token:,.0f} KV bytes per token"
     if item.ratio is not None and not item.is_reference:
         text += f" ({percent(item.ratio)} of a 16-bit cache)"
     return f"{text}."
-
-
-def _cells(count: int) -> str:
-    return f"{count:,} cell{'' if count == 1 else 's'}"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from niah.grid import length_label
+from niah.grid import counted, length_label
 from niah.report.comparison_text import p_text
 from niah.report.difference import Difference, PairSummary, points
 from niah.report.drawing import edges, thinned
@@ -208,14 +208,14 @@ def _cell_words(cell: CellSummary, length: int, depth: float) -> str:
     if cell.share is not None:
         words[1] += f" = {percent(cell.share)}, 95 % {percent(cell.interval.low)}–{percent(cell.interval.high)}"
     if cell.mean_logprob is not None:
-        words.append(f"mean log-probability of the answer {cell.mean_logprob:.3f}")
+        words.append(f"mean log-probability of the answer {cell.mean_logprob:z.3f}")
     return "\n".join([*words, *filter(None, [_outcomes(cell)])])
 
 
 def _pair_words(cell: PairSummary, length: int, depth: float) -> str:
     words = (
-        f"{length:,} tokens, depth {depth_words(depth)}\n{points(cell.delta)} points over {cell.pairs} pairs: "
-        f"{cell.lost} lost, {cell.gained} gained"
+        f"{length:,} tokens, depth {depth_words(depth)}\n{points(cell.delta)} points over "
+        f"{counted(cell.pairs, 'pair')}: {cell.lost} lost, {cell.gained} gained"
     )
     if cell.interval is not None:
         words += f"\n95 % {points(cell.interval.low)} to {points(cell.interval.high)}"

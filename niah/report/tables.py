@@ -148,7 +148,7 @@ def summary_line(item: SettingSummary) -> list[str]:
     total = item.total
     accuracy = "–" if total.share is None else percent(total.share)
     interval = "–" if total.share is None else f"{percent(total.interval.low)}–{percent(total.interval.high)}"
-    change = "–" if item.delta is None else f"{item.delta * 100:+.1f} pt".replace("-", "−")
+    change = "–" if item.delta is None else f"{_signed(item.delta)} pt"
     state = "BROKEN" if item.broken else "reference" if item.is_reference else "ok"
     return [
         printable(item.kv),
@@ -162,3 +162,8 @@ def summary_line(item: SettingSummary) -> list[str]:
         f"{total.failed:,}",
         f"{total.truncated + total.refused:,}",
     ]
+
+
+def _signed(share: float) -> str:
+    # a change that rounds to nothing is +0.0, not −0.0, whatever its sign was
+    return f"{share * 100:+z.1f}".replace("-", "−")

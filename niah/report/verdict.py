@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from niah.errors import ConfigError
+from niah.grid import counted
 from niah.report.comparison import Compared, compare_records
 from niah.report.comparison_text import nats_interval, p_text, points_interval, signed_nats, verdict_words
 from niah.report.difference import points
@@ -131,7 +132,7 @@ def verdict_lines(comparisons: Sequence[Comparison]) -> list[VerdictLine]:
             tone="bad" if c.broken else _TONES[c.verdict],
             change="–" if c.delta is None else f"{_points(c.delta)} pt",
             interval=points_interval(c.ci),
-            pairs=f"{c.pairs:,} in {c.contexts:,} texts",
+            pairs=f"{c.pairs:,} in {counted(c.contexts, 'text')}",
             moved=f"{c.lost:,} lost, {c.gained:,} gained",
             p=p_text(c.p_holm),
             logprob=_nats(c.logprob_delta, c.logprob_ci),

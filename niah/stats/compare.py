@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from niah.grid import counted
 from niah.stats.bootstrap import Floats, context_sums, expanded_interval, hull, ratio_interval, ratio_p, resampled
 from niah.stats.clustered import Context, clustered_interval
 from niah.stats.holm import holm
@@ -329,15 +330,18 @@ def _caveats(pairs: Pairs, item: Comparison, broken: Sequence[str]) -> Iterable[
         return
     if item.few_contexts:
         yield (
-            f"only {item.contexts} contexts (lengths × trials); a verdict needs {MIN_CONTEXTS}, because questions of "
-            "one context can fail together"
+            f"only {counted(item.contexts, 'context')} (lengths × trials); a verdict needs {MIN_CONTEXTS}, because "
+            "questions of one context can fail together"
         )
     elif item.why and not broken and (item.p < ALPHA or _is_apart(item)):
         yield item.why
     if pairs.unanswered:
-        yield f"{pairs.unanswered} cells have no answer on at least one side and are left out, not counted as wrong"
+        have, are = ("has", "is") if pairs.unanswered == 1 else ("have", "are")
+        cells = counted(pairs.unanswered, "cell")
+        yield f"{cells} {have} no answer on at least one side and {are} left out, not counted as wrong"
     if pairs.base_only or pairs.new_only:
-        yield f"{pairs.base_only} cells only in the base and {pairs.new_only} only in the new one are left out"
+        base_only = counted(pairs.base_only, "cell")
+        yield f"{base_only} only in the base and {pairs.new_only} only in the new one are left out"
     if pairs.same_cells == len(pairs):
         yield "both sides are the same measurement"
     elif item.verdict == "equivalent" and item.delta is not None and _is_apart(item):

@@ -66,7 +66,7 @@ def _straddles(base: Sequence[Row], own: Sequence[Row], together: int) -> str:
         and compare_rows(base, own, margin=MARGIN, confidence=max(STOP_CONFIDENCE, strictest)).verdict == seen.verdict
     ):
         return ""
-    points = f"{seen.ci.low * 100:+.1f} to {seen.ci.high * 100:+.1f} points"
+    points = f"{seen.ci.low * 100:+z.1f} to {seen.ci.high * 100:+z.1f} points"
     return f"{points} at {equivalent * 100:.4g} % on {seen.pairs:,} pairs".replace("-", "−")
 
 

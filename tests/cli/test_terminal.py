@@ -252,3 +252,24 @@ def test_a_manifest_that_is_none(niah: Any, folder: Path, tmp_path: Path, text: 
         assert reason in said.err
         assert len(said.err.strip().splitlines()) == 1
     assert niah("list", "runs", "-o", folder.parent).code == 0
+
+
+NAME = "int8\nniah: all is well\x1b[2J|<img src=x>@all\ud800"
+
+
+def test_a_settings_name_makes_no_lines_and_no_markup(niah: Any, made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(made, folder)
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row | {"kv": NAME}) + "\n" for row in rows))
+    manifest = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(manifest | {"settings": {NAME: {}}, "reference": None}))
+    said = niah("show", folder)
+    assert said.code == 0
+    assert not any(line.startswith("niah: all is well") for line in said.out.splitlines())
+    assert r"int8\nniah: all is well\x1b[2J" in said.out
+    written = tmp_path / "cells.md"
+    assert niah("export", folder, "--to", "markdown", "-o", written).code == 0
+    text = written.read_text(encoding="utf-8")
+    assert "rests on" in text, "the sentence on few texts names the setting, too"
+    assert not any(char in text for char in ("\x1b", "<img", "@all", "\nniah"))

@@ -108,3 +108,41 @@ def test_plugins_that_are_no_files_are_refused(niah: Any, value: str) -> None:
     said = niah("plan", *PLAN, "--set", f"plugins={value}")
     assert said.code == 2
     assert "plugins must be a list of Python files" in said.err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    {
+        "lengths: 0777": "'0777' in line 1 as another number",
+        "grid:\n  lengths: 12:30": "'12:30' in line 2 as another number",
+        "seed: 017": "'017' in line 1 as another number",
+        "shard: 1:4": "'1:4' in line 1 as another number",
+        "kv: !!bool x": "a value in it cannot be read",
+        "kv: on": "kv cannot be True: write names, such as int8",
+        "kv: [off, int8]": "kv cannot be [False, 'int8']: write names, such as int8",
+        "kv: 2026-01-01": "write names, such as int8",
+    }.items(),
+)
+def test_what_yaml_reads_otherwise_than_people_is_refused(niah: Any, tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    said = niah("plan", file)
+    assert said.code == 2
+    assert reason in said.err
+    assert len(said.err.strip().splitlines()) == 1
+
+
+def test_numbers_that_everybody_reads_alike_are_taken() -> None:
+    assert read_yaml("[0, 10, -5, 0.5, 1_024, 0x400, '0777', '12:30', 1.5e+3]") == [
+        *(0, 10, -5, 0.5, 1024, 1024, "0777", "12:30", 1500.0)
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_config_may_have_a_mark_of_its_encoding(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("model: modèle\nlengths: 1k\n", encoding=encoding)
+    assert load_yaml(file) == {"model": "modèle", "grid": {"lengths": "1k"}}
+    file.write_bytes("model: modèle\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"not UTF-8 at byte 10\. Save it as UTF-8 text"):
+        load_yaml(file)

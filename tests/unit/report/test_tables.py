@@ -8,7 +8,7 @@ from rich.console import Console
 from niah.report.heatmap import build_grid, record_grid
 from niah.report.palette import CIVIDIS, RGB, difference_color, file_stem, share_color
 from niah.report.summary import summaries
-from niah.report.tables import summary_table, terminal_heatmap
+from niah.report.tables import summary_line, summary_table, terminal_heatmap
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -122,3 +122,9 @@ def test_lightness_grows_all_the_way():
 )
 def test_file_names(kv, stem):
     assert file_stem(kv) == stem
+
+
+def test_a_change_that_rounds_to_nothing_has_no_minus(record):
+    item = replace(summaries(record)[1], delta=-0.0004, broken=False)
+    assert summary_line(item)[5] == "+0.0 pt"
+    assert summary_line(replace(item, delta=-0.0006))[5] == "−0.1 pt"

@@ -136,3 +136,12 @@ def test_squares_of_a_map_are_corrected_for_their_number() -> None:
     assert [(cell.length, cell.depth, cell.delta) for cell in bad] == [(1024, 0.5, -1.0)]
     assert bad[0].p == pytest.approx(2 * 0.5**12)
     assert bad[0].p_holm == pytest.approx(10 * bad[0].p)
+
+
+def test_one_of_a_kind_is_said_as_one() -> None:
+    base = [make_row("bf16", 512, depth, 0, True) for depth in (0.0, 0.5, 1.0)]
+    new = [make_row("int8", 512, 0.0, 0, True), make_row("int8", 512, 0.5, 0, None)]
+    caveats = " ".join(compare_rows(base, new).caveats)
+    assert "only 1 context (lengths" in caveats
+    assert "1 cell has no answer on at least one side and is left out" in caveats
+    assert "1 cell only in the base and 0 only in the new one" in caveats
