@@ -212,6 +212,8 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
             ValueError: a window layer has dropped tokens, or the format cannot go back to that point exactly.
         """
         count = abs(tokens_to_remove)
+        if not count:
+            return
         if self.slots < self.seen:
             raise ValueError("a window layer that has dropped tokens cannot be cropped")
         if not self.can_crop_to(self.seen - count):
