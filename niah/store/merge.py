@@ -13,6 +13,8 @@ from niah.store.read import RunRecord, newest, read_rows
 
 # what the manifest of a part says of itself alone
 _OWN = ("shard", "command", "resumed_at", "stopped_by")
+# as many as a run may be asked in: a folder that says more is no shard of one
+_MOST_SHARDS = 10_000
 _UNSETTLED = ("broken", "inconclusive", "passed")
 
 
@@ -56,8 +58,8 @@ def _shard(record: RunRecord) -> dict[str, Any]:
     if not isinstance(shard, Mapping):
         raise ConfigError(f"{str(record.path)!r} is no shard. `niah run --shard 1/4` makes one.")
     index, count, whole = shard.get("index"), shard.get("count"), shard.get("whole")
-    is_sound = isinstance(index, int) and isinstance(count, int) and isinstance(whole, str)
-    if not is_sound or not re.fullmatch("[a-z0-9]+", str(whole)):
+    is_sound = isinstance(index, int) and isinstance(count, int) and 1 <= index <= count <= _MOST_SHARDS
+    if not is_sound or not isinstance(whole, str) or not re.fullmatch("[a-z0-9]+", whole):
         raise ConfigError(f"{str(record.path)!r}: what run.json says of its shard cannot be read. Run it again.")
     return {"index": index, "count": count, "whole": whole}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from niah.errors import MissingDependency
+from niah.errors import MissingDependency, StoreError
 from niah.store.folder import ROWS, RunFolder, open_run, storing, write_atomic
 from niah.store.schema import Row
 from niah.store.strict import strict_json
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARQUET = "rows.parquet"
+# each is compared, drawn and listed: a folder of strangers must not make that endless
+_MOST_SETTINGS = 1_000
 _NESTED = {"kv_memory": KVUsage, "timing": Timing}
 _NULLABLE = {int: "Int64", float: "Float64", bool: "boolean"}
 
@@ -99,7 +101,13 @@ class RunRecord:
         folder = open_run(path)
         read = read_rows(folder)
         rows = tuple(newest(read.rows).values())
-        return RunRecord(folder.path, folder.manifest(), rows, read.torn, tuple(read.bad_lines))
+        record = RunRecord(folder.path, folder.manifest(), rows, read.torn, tuple(read.bad_lines))
+        if len(record.kvs()) > _MOST_SETTINGS:
+            raise StoreError(
+                f"{str(folder.path)!r} has {len(record.kvs()):,} KV settings, and a run that is read has at most "
+                f"{_MOST_SETTINGS:,}. Restore its files, or run again with --fresh."
+            )
+        return record
 
     def kvs(self) -> list[str]:
         """KV settings in the manifest's order, then any that only rows have."""

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -316,3 +317,37 @@ def test_the_env_file_of_a_run_folder_is_not_read(
     monkeypatch.chdir(folders[0])
     assert niah("show", ".").code == 0
     assert "NIAH_TEST_FROM_FOLDER" not in os.environ
+
+
+@pytest.mark.parametrize("shard", [{"count": 10**9}, {"count": -5}, {"index": 10**15}, {"index": 0}, {"count": True}])
+def test_shards_of_impossible_numbers_are_refused_at_once(
+    niah: Any, made: Path, tmp_path: Path, shard: dict[str, Any]
+) -> None:
+    folders, _ = stranger(made, tmp_path)
+    for folder in folders:
+        manifest = json.loads((folder / "run.json").read_text())
+        manifest["shard"] |= shard
+        (folder / "run.json").write_text(json.dumps(manifest))
+    said = niah("merge", *folders, "-o", tmp_path / "merged")
+    assert said.code in (2, 6)
+    assert len(said.err.strip().splitlines()) == 1
+    assert not (tmp_path / "merged").exists()
+
+
+def test_a_run_of_endless_settings_is_refused_at_once(niah: Any, made: Path, tmp_path: Path) -> None:
+    folders, _ = stranger(made, tmp_path)
+    manifest = json.loads((folders[0] / "run.json").read_text())
+    manifest["settings"] = {f"s{number}": {} for number in range(20_000)}
+    (folders[0] / "run.json").write_text(json.dumps(manifest))
+    for command in (("show", folders[0]), ("report", folders[0]), ("compare", folders[0])):
+        said = niah(*command)
+        assert said.code == 6
+        assert "a run that is read has at most 1,000" in said.err
+    assert niah("list", "runs", "--out", folders[0].parent).code == 0
+
+
+def test_a_setting_named_thousands_of_times_is_read_in_seconds(niah: Any, made: Path, tmp_path: Path) -> None:
+    folders, cell = stranger(made, tmp_path, kv=["int8"] * 20_000)
+    started = time.monotonic()
+    assert niah("cell", folders[0], cell).code == 0
+    assert time.monotonic() - started < 20
