@@ -139,16 +139,16 @@ class _Chat:
         Raises:
             ConfigError: the template fails, or hides, changes or repeats the user's text.
         """
-        found, fault = None, None
+        found, faults = None, []
         for self.in_parts in (False, True):
             try:
                 found = self._split()
             except ConfigError as err:
-                fault = fault or err
+                faults.append(err)
             if found is not None:
                 break
-        if found is None and fault is not None:
-            raise fault
+        if found is None and len(faults) == 2:
+            raise faults[0]
         if found is not None:
             self.switches = self._find_switches(found)
             found = self._split()

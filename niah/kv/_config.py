@@ -11,7 +11,7 @@ from niah.kv._keys import unknown_among
 
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "num_transformer_layers")
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "num_query_heads")
-HIDDEN = ("hidden_size", "n_embd", "d_model", "model_dim")
+HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model", "model_dim")
 KV_HEADS = (
     "num_key_value_heads",
     "num_kv_heads",
@@ -158,7 +158,12 @@ def kv_heads(reader: ConfigReader, heads: int) -> int:
         return _nested_kv_heads(ConfigReader(reader.name, nested), heads)
     if reader.flag("multi_query_attention", False):
         return reader.require("multi_query_group_num", *KV_HEADS)
-    return reader.optional(*KV_HEADS) or heads
+    # ChatGLM's files state the groups of multi-query attention also where it is off
+    off = "multi_query_attention" in reader.values
+    stated = reader.optional(*(key for key in KV_HEADS if not (off and key == "multi_query_group_num")))
+    if stated is None and "num_attention_heads_per_layer" in reader.values:
+        reader.require("num_key_value_heads")
+    return stated or heads
 
 
 def _nested_kv_heads(section: ConfigReader, heads: int) -> int:
@@ -183,6 +188,8 @@ def head_dim(reader: ConfigReader, heads: int, hidden_size: int) -> int:
     stated = reader.optional(*HEAD_DIM)
     if stated is not None:
         return stated
+    if any(isinstance(reader.values.get(key), list) and len(set(reader.counts(key))) > 1 for key in HEADS):
+        reader.require("head_dim")
     if hidden_size % heads:
         reader.fail("head_dim", f"'head_dim' is missing and {hidden_size} is no multiple of {heads} heads")
     return hidden_size // heads

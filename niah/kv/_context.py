@@ -37,8 +37,8 @@ def context_of(reader: ConfigReader) -> tuple[int | None, Stretch | None]:
 
     YaRN: factor × original length, where the stated length is not more. Llama 3's and LongRoPE's factors: the stated
     length, which is the stretched one already, unless it equals the original. Linear and dynamic: factor × the stated
-    length, but for Gemma 3. That is how transformers' rope utilities and vLLM's ``max_model_len`` read these files,
-    except that vLLM takes a YaRN file's stated length as stretched in every case.
+    length, but for Gemma 3's linear one. That is how transformers' rope utilities and vLLM's ``max_model_len`` read
+    these files, except that vLLM takes a YaRN file's stated length as stretched in every case.
 
     Raises:
         ConfigError: the stated length is no positive integer.
@@ -52,12 +52,16 @@ def context_of(reader: ConfigReader) -> tuple[int | None, Stretch | None]:
         stretch = Stretch(kind, factor, stated)
         if kind in _AS_STATED and original is not None and stated > original:
             reached = float(stated)
-        elif kind in _FROM_ORIGINAL or (kind in _FROM_STATED and not reader.model_type.startswith(_STRETCHED_ALREADY)):
+        elif kind in _FROM_ORIGINAL or (kind in _FROM_STATED and not _is_stretched_already(reader, kind)):
             reached = factor * (original or stated)
         else:
             reached = float(stated)
         found = max(found, int(reached))
     return found, stretch
+
+
+def _is_stretched_already(reader: ConfigReader, kind: str) -> bool:
+    return kind == "linear" and reader.model_type.startswith(_STRETCHED_ALREADY)
 
 
 def _stretches(reader: ConfigReader) -> Iterator[tuple[str, float, int | None]]:

@@ -15,13 +15,9 @@ from niah.errors import ConfigError
 # what a key that may concern the cache has in its name
 _SPEAKS = re.compile(
     r"attn|attention|head|layer|window|sliding|swa(_|$)|chunk|state|ssm|mamba|conv|rnn|recurren|retention|lightning"
-    r"|memor|cache|kv|block|pattern|cross|shar(e|ing)|local|global|sparse|lru|hybrid|latent|lora_rank|compress|(^|_)cla_"
+    r"|memor|cache|kv|loop|recurs|cycles|ut_steps|block|pattern|cross|shar(e|ing)|local|global|sparse|lru|hybrid|latent|lora_rank|compress|(^|_)cla_"
     r"|use_cla|mfa|yoco|linear|interval|index|sink|stride|delta|gla(_|$)|kda|lsh|hash|landmark|segment|gqa|query_group"
 )
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 # read by ``_config``, ``_layers``, ``_context`` and ``_weights``
@@ -137,6 +133,10 @@ _HARMLESS = frozenset(
         "share_input_output_layers",
         "use_embedding_sharing",
         "share_q_dim",
+        "normalization_layer_name",
+        "max_attn_value",
+        # which parts of a long text each token reads; all keys and values are kept
+        "dual_chunk_attention_config",
         "shared_intermediate_size",
         "share_expert_dim",
         "swiglu_limits_shared",
@@ -191,7 +191,11 @@ _FAMILY: Mapping[str, frozenset[str]] = {
     # local layers are a mask, their keys and values are all kept
     "gpt_neo": frozenset({"attention_types", "attention_layers", "window_size"}),
     "doge": frozenset({"keep_window_size"}),
-    "hrm_text": frozenset({"num_layers_per_stack"}),
+    # of rotary positions
+    "ernie4_5": frozenset({"compression_ratio"}),
+    "ernie4_5_moe": frozenset({"compression_ratio"}),
+    # its number of layers counts every cycle
+    "hrm_text": frozenset({"num_layers_per_stack", "H_cycles", "L_cycles", "L_bp_cycles"}),
     "longcat_flash": frozenset({"attention_method"}),
     "minimax": frozenset({"block_size"}),
     # initial values and bounds of a gated-delta layer

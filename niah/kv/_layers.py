@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from niah.errors import ConfigError
-from niah.kv._config import ConfigReader, kv_heads
+from niah.kv._config import HEADS, KV_HEADS, ConfigReader, kv_heads
 from niah.kv._keys import unknown_among
 
 # how config.json names a layer's attention, old and new spellings
@@ -48,6 +48,9 @@ _BLOCK_KEYS = frozenset({"n_heads_in_group", "num_key_value_heads", "no_op", "re
 
 def cache_layers(reader: ConfigReader, count: int) -> int:
     """How many caches ``count`` layers keep."""
+    if reader.model_type == "hrm_text":
+        # without it a file gives the layers of one stack, and not those of all its cycles
+        reader.require("num_layers_per_stack")
     return 2 * count if reader.model_type in _TWICE else count
 
 
@@ -199,6 +202,11 @@ def stored_heads(reader: ConfigReader, heads: int, kind: str, index: int, count:
         if isinstance(reader.values.get(key), list):
             reader.per_layer(key, count)
             return reader.counts(key)[index]
+    if not any(key in reader.values for key in KV_HEADS):
+        for key in HEADS:
+            if isinstance(reader.values.get(key), list):
+                reader.per_layer(key, count)
+                heads = reader.counts(key)[index]
     blocks = _blocks(reader, count)
     if blocks:
         shared = blocks[index].get("n_heads_in_group")

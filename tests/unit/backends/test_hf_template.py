@@ -258,6 +258,13 @@ def test_a_template_that_changes_the_users_text_is_refused(change: str) -> None:
         read_template("chat", library(gpt2_rust(), template), "m")
 
 
+def test_a_template_that_repeats_the_users_text_is_refused_for_that() -> None:
+    """And not for what it does with a list of parts, which it was only tried with."""
+    template = CHATML.replace("m['content']", "m['content'] + m['content']")
+    with pytest.raises(ConfigError, match="hides or changes the user's text"):
+        read_template("chat", library(gpt2_rust(), template), "m")
+
+
 def test_a_template_may_trim_and_may_want_parts() -> None:
     trimmed = CHATML.replace("m['content']", "m['content'] | trim")
     wanted = read_template("auto", library(gpt2_rust(), CHATML), "m")
