@@ -235,7 +235,10 @@ def test_a_server_that_runs_already(server: str, tmp_path: Path) -> None:
     assert effective["served_model"] == "smollm2"
     assert "kv.k_dtype" not in effective, "only the server's owner knows what auto is"
     together = ask(server, tmp_path / "together", backend={"concurrency": 3})
-    assert [row.kv_memory.allocated_bytes for row in together.rows] == [None] * 3
+    # of three in flight the last one may be left alone for a reading, which is then its own; never that of several
+    together_held = [row.kv_memory.allocated_bytes for row in together.rows]
+    assert set(together_held) <= {None, 3 * FP32_PAGE}
+    assert together_held.count(None) >= 2
     assert [row.kv_memory.pool_bytes for row in together.rows] == [alone.rows[0].kv_memory.pool_bytes] * 3
     assert {row.pair_id: row.answer for row in together.rows} == {row.pair_id: row.answer for row in alone.rows}
     for one, other in zip(alone.rows, sorted(together.rows, key=lambda row: row.depth), strict=True):
