@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -41,6 +42,16 @@ _TRIALS_SCHEMA = {
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_word_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        """``trials: yes`` would count as 1."""
+        annotation = cls.model_fields[str(info.field_name)].annotation
+        kinds = get_args(annotation) or (annotation,)
+        if isinstance(value, bool) and bool not in kinds and (int in kinds or float in kinds):
+            raise ValueError("a number is needed, and YAML reads yes, no, on and off as true and false")
+        return value
 
 
 class Named(_Section):
@@ -144,7 +155,7 @@ class RunConfig(_Section):
     """
 
     backend: Named = Named(name="transformers")
-    model: str | None = None
+    model: str | None = Field(default=None, min_length=1)
     kv: tuple[str, ...] | None = None
     reference: bool = True
     task: Named = Named(name="multikey")
@@ -253,7 +264,7 @@ def as_path(text: str) -> Path:
         path.exists()
     except (OSError, RuntimeError, ValueError) as err:
         shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise ConfigError(f"{shown!r} cannot be a path: {err.args[-1] if err.args else err}.") from err
+        raise ConfigError(f"{shown!r} cannot be a path: {str(err.args[-1] if err.args else err).rstrip('.')}.") from err
     return path
 
 

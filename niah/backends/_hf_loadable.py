@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from niah.errors import ConfigError
+from niah.kv._context import rope_sections
 
 # what reads each kind of quantised weights; the library itself is asked whether it is there
 _PACKAGES = {
@@ -52,6 +53,8 @@ def check_loadable(source: str, model: str, *, trust_remote_code: bool, revision
     extra: dict[str, Any] = {} if Path(source).is_dir() or revision is None else {"revision": revision}
     config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **extra)
     _check_class(config, model, trust_remote_code)
+    if not trust_remote_code:
+        _check_rope(config, model)
     asked = getattr(config, "quantization_config", None)
     if asked is not None:
         _check_quantised(asked, model)
@@ -93,6 +96,21 @@ def _check_class(config: Any, model: str, trust_remote_code: bool) -> None:
         f"the model {model!r} ({kind}) is no causal language model that transformers knows. Name another model, or a "
         "newer transformers."
     )
+
+
+def _check_rope(config: Any, model: str) -> None:
+    """Kinds of rotary embedding that the library has no code for; it would say no more than their name."""
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    known = {"default", "mrope", *ROPE_INIT_FUNCTIONS}
+    for section in rope_sections(config.get_text_config().to_dict()):
+        kind = str(section.get("rope_type") or section.get("type") or "default")
+        if kind not in known:
+            raise ConfigError(
+                f"the model {model!r} asks for rotary positions of the kind {kind!r}, which this transformers does not "
+                f"have (it has {', '.join(sorted(known))}). Correct rope_scaling in its config.json, or use --backend "
+                "vllm or llamacpp."
+            )
 
 
 def needs_own_code(model: str) -> str:

@@ -10,6 +10,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from niah.backends._hf_loadable import check_loadable
+from niah.errors import ConfigError
 from tests.small_tokenizers import gpt2_rust
 
 LLAMA = {
@@ -132,3 +134,12 @@ def test_weights_that_are_not_there_are_not_made_up(niah, tmp_path: Path) -> Non
     assert said.code == 4
     assert "of the tensors that its config asks for, such as lm_head.weight: they would be random" in said.err
     assert "LOAD REPORT" not in said.err
+
+
+def test_rotary_positions_of_a_kind_that_is_not_there(tmp_path: Path) -> None:
+    """The library says so by a bare name, and only when weights are loaded."""
+    config = LLAMA | {"rope_scaling": {"rope_type": "sideways", "factor": 2.0}}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    save_file({"x": torch.zeros(1)}, tmp_path / "model.safetensors")
+    with pytest.raises(ConfigError, match="rotary positions of the kind 'sideways'"):
+        check_loadable(str(tmp_path), "mine", trust_remote_code=False, revision=None)

@@ -69,6 +69,10 @@ def test_list_respects_parentheses() -> None:
         ({"modle": "x"}, "unknown key 'modle'. Did you mean 'model'?"),
         ({"grid": {"trails": 3}}, "unknown key 'grid.trails'. Did you mean 'trials'?"),
         ({"grid": {"trials": 0}}, "grid.trials cannot be 0"),
+        ({"grid": {"trials": True}}, "grid.trials cannot be True: a number is needed"),
+        ({"answer_budget": False}, "answer_budget cannot be False: a number is needed"),
+        ({"max_minutes": True}, "max_minutes cannot be True: a number is needed"),
+        ({"model": ""}, "model cannot be ''"),
         ({"reuse": "maybe"}, "reuse cannot be 'maybe'"),
     ],
 )
