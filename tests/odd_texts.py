@@ -86,6 +86,7 @@ _MAKERS: dict[str, Callable[[Random], str]] = {
     "table": _table,
     "poetry": lambda rng: "\n".join(" ".join(rng.choice(_WORDS) for _ in range(7)) for _ in range(900)),
     "one word": _cycle("buffalo "),
+    "rules": _cycle("=" * 60),
     "long sentences": _long_sentences,
 }
 NAMES = tuple(_MAKERS)

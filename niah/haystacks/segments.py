@@ -27,6 +27,8 @@ PARAGRAPH = "\n\n"
 # a text is coarse if a stretch without a place for a needle is longer than COARSE_TOKENS, or if stretches longer than
 # LONG_TOKENS hold this share of it; and never where the longest is within so small a share of the prompt
 COARSE_TOKENS, LONG_TOKENS, LONG_SHARE = 256, 128, 0.1
+# or if a piece has so many characters, however few tokens they are: nobody writes such sentences, so it was cut
+COARSE_CHARACTERS = 1_500
 _FINE_SHARE = 0.015
 # tokens kept beyond those asked for: the builder looks for sentences of a wanted length there
 SLACK_TOKENS = 8192
@@ -97,8 +99,9 @@ class Segmented:
         longest = int(stretches.max())
         if longest <= _FINE_SHARE * prompt_tokens:
             return False
-        long_tokens = int(stretches[stretches > LONG_TOKENS].sum())
-        return longest > COARSE_TOKENS or long_tokens > LONG_SHARE * int(ends[-1])
+        if longest > COARSE_TOKENS or max(map(len, self.pieces[:sentences])) >= COARSE_CHARACTERS:
+            return True
+        return int(stretches[stretches > LONG_TOKENS].sum()) > LONG_SHARE * int(ends[-1])
 
     def reach(self, haystack_tokens: int) -> int:
         """Number of sentences that end before so many tokens and the slack after them."""
