@@ -23,6 +23,15 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     close_other_sockets(monkeypatch)
 
 
+@pytest.fixture(autouse=True)
+def _own_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plugin files that a test loads are gone with it: a task of a known name would change the ids of later tests."""
+    from niah import registry
+
+    monkeypatch.setattr(registry, "_from_files", dict(registry._from_files))
+    monkeypatch.setattr(registry, "_digests", dict(registry._digests))
+
+
 @pytest.fixture(scope="session")
 def smollm2_folder() -> Path:
     """SmolLM2-135M as a converted folder; the conversion is part of what is tested."""

@@ -11,8 +11,9 @@ from niah.store.read import newest, read_rows
 from niah.store.schema import Row
 from niah.types import KVUsage, Timing
 
-number = st.floats(allow_nan=False, allow_infinity=False)
-count = st.none() | st.integers(0, 2**63)
+# what a row may hold: whole numbers of 64 bits, others that can still be added up
+number = st.floats(-1e30, 1e30)
+count = st.none() | st.integers(0, 2**63 - 1)
 # surrogates too: a decoded model answer may hold half a pair
 anything = st.text(st.characters(), max_size=30)
 
