@@ -9,7 +9,7 @@ import time
 
 from common import peak_mib
 
-from niah.backends.transformers import PLUGIN
+from niah.backends.transformers.plugin import PLUGIN
 from niah.config import GridConfig, Named, RunConfig
 from niah.grid import parse_depths, parse_lengths
 from niah.runner.workshop import Group, Workshop

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from common import loaded_model
 
-from niah.backends.caches.build import build_cache
+from niah.backends.transformers.cache.build import build_cache
 from niah.config import build_config
-from niah.kv.base import KVConfig
-from niah.kv.memory import kv_bytes, reference_bytes
-from niah.kv.parse import parse_kv
-from niah.kv.shape import ModelShape
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_kv
+from niah.kv.memory.totals import kv_bytes, reference_bytes
+from niah.models.shape import ModelShape
 from niah.runner.host import this_host
 from niah.runner.plan import make_plan
 

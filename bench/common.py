@@ -63,7 +63,7 @@ def plan_of(args: argparse.Namespace, out: str, kv: str = "bf16") -> Plan:
 
 def loaded_model(plan: Plan) -> Any:
     """The plan's model as niah loads it, for the side that is compared."""
-    from niah.backends._hf_load import load_model
+    from niah.backends.transformers.load import load_model
 
     return load_model(plan.options, plan.info)  # type: ignore[arg-type]
 
@@ -76,7 +76,7 @@ def peak_mib() -> float:
 
 def ask_all(plan: Plan, kv: Any, prompts: list[list[Any]]) -> tuple[list[list[Any]], float, int]:
     """niah's own answers to groups of prompts: (replies, seconds without loading, forward passes behind contexts)."""
-    from niah.backends.base import SessionRequest
+    from niah.engines.base import SessionRequest
 
     async def go() -> tuple[list[list[Any]], float, int]:
         async with plan.backend.open(plan.options, plan.info) as engine:

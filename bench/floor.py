@@ -35,7 +35,7 @@ def floor_seconds(args, passes: list[tuple[int, int, list[int]]]) -> float:
 
 def main() -> None:
     args = arguments(__doc__.splitlines()[0])
-    from niah.backends import _packed
+    from niah.backends.transformers import packed as _packed
 
     passes: list[tuple[int, int, list[int]]] = []
     answer_packed = _packed.answer_packed
@@ -50,7 +50,7 @@ def main() -> None:
         answer_packed(counted, questions, context_tokens, ends, device)
         passes.append((context_tokens, sizes[0], sizes[1:]))
 
-    from niah.backends import _hf_session
+    from niah.backends.transformers import session as _hf_session
 
     _hf_session.answer_packed = recording
     with tempfile.TemporaryDirectory() as out:

@@ -20,9 +20,9 @@ from common import arguments
 # this folder stands first in the path of a script, and this file has the engine's name
 sys.path.remove(str(Path(__file__).parent))
 
-from niah.backends.base import SessionRequest
 from niah.config import build_config
-from niah.kv.parse import parse_one
+from niah.engines.base import SessionRequest
+from niah.kv.grammar import parse_one
 from niah.runner.plan import make_plan
 
 NEW_TOKENS = 16

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from niah import __version__
+from niah._version import __version__
 from niah.config import RunConfig, build_config, normalise, plugin_files
 from niah.config import merge as merge_layers
 from niah.errors import ConfigError, MissingDependency

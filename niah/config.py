@@ -22,6 +22,7 @@ from pydantic import (
 from niah import registry
 from niah.errors import ConfigError, near
 from niah.limited_yaml import read_yaml
+from niah.paths import as_path
 from niah.redact import looks_like_key
 
 SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password", "authorization")
@@ -251,21 +252,6 @@ def _refuse_secrets(data: Any, where: str, prefix: str) -> None:
     elif isinstance(data, str) and looks_like_key(data):
         what = prefix.removesuffix(".") or "a value"
         raise ConfigError(f"{where}: {what} holds a key. Keys come from the environment or .env only.")
-
-
-def as_path(text: str) -> Path:
-    """A path as a user wrote it, home folder filled in.
-
-    Raises:
-        ConfigError: it cannot be one: an unknown user, a NUL, or longer than the system takes.
-    """
-    try:
-        path = Path(text).expanduser()
-        path.exists()
-    except (OSError, RuntimeError, ValueError) as err:
-        shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise ConfigError(f"{shown!r} cannot be a path: {str(err.args[-1] if err.args else err).rstrip('.')}.") from err
-    return path
 
 
 def normalise(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,21 +10,54 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 from niah.errors import CellError, ConfigError, boundary, near
 
-KINDS = ("backends", "tasks", "haystacks", "scoring", "kv")
-# support modules that live beside the plugins of a kind
-NOT_PLUGINS = {
-    "backends": {"base", "caches"},
-    "tasks": {"base", "words"},
-    "haystacks": {"base", "breaks", "builder", "graphemes", "segments", "sentences"},
-    "scoring": {"base", "normalize"},
-    "kv": {"base", "combine", "formula", "ladder", "memory", "parse", "shape", "table", "zoo"},
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of plugin.
+
+    Attributes:
+        package: where the built-in ones lie: a module each, or a folder whose ``plugin`` module is the face. Nothing
+            else lies there.
+        noun: what one is called in messages.
+    """
+
+    package: str
+    noun: str
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What all plugins have.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        name: by which it is asked for.
+        summary: one line for lists.
+    """
+
+    kind: ClassVar[str] = ""
+    name: str
+    summary: str
+
+
+KINDS: Mapping[str, Kind] = {
+    "backends": Kind("niah.backends", "backend"),
+    "tasks": Kind("niah.tasks", "task"),
+    "haystacks": Kind("niah.haystacks", "haystack"),
+    "scoring": Kind("niah.scoring", "scorer"),
+    "kv": Kind("niah.kv.presets", "KV setting"),
+    "formats": Kind("niah.backends.transformers.formats", "stored format"),
+    "methods": Kind("niah.backends.transformers.methods", "cache method"),
 }
 _from_files: dict[tuple[str, str], Any] = {}
 _digests: dict[tuple[str, str], str] = {}
@@ -38,9 +71,8 @@ def _entry_points(kind: str) -> dict[str, Any]:
 
 @cache
 def _built_in(kind: str) -> tuple[str, ...]:
-    package = Path(__file__).parent / kind
-    found = (m.name for m in pkgutil.iter_modules([str(package)]))
-    return tuple(sorted(n for n in found if n not in NOT_PLUGINS[kind] and not n.startswith("_")))
+    folder = Path(__file__).parents[1].joinpath(*KINDS[kind].package.split("."))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules([str(folder)])))
 
 
 def _public(kind: str, module: str) -> str:
@@ -65,24 +97,39 @@ def load(kind: str, name: str) -> Any:
         return _from_files[kind, name]
     module = name.replace("-", "_")
     if module in _built_in(kind):
-        return importlib.import_module(f"niah.{kind}.{module}").PLUGIN
+        found = importlib.import_module(f"{KINDS[kind].package}.{module}")
+        return (importlib.import_module(f"{found.__name__}.plugin") if hasattr(found, "__path__") else found).PLUGIN
     points = _entry_points(kind)
     if name in points:
         return points[name].load()
-    singular = {
-        "tasks": "task",
-        "backends": "backend",
-        "haystacks": "haystack",
-        "scoring": "scorer",
-        "kv": "KV setting",
-    }
-    raise ConfigError(f"no {singular[kind]} named {name!r}.{near(name, names(kind))}")
+    raise ConfigError(f"no {KINDS[kind].noun} named {name!r}.{near(name, names(kind))}")
 
 
-def add_file(path: Path) -> tuple[str, str]:
-    """Load a plugin from a file for this process; the file says ``KIND`` and ``PLUGIN``. Returns (kind, name)."""
+def add_file(path: Path) -> tuple[Plugin, ...]:
+    """Load the plugins of a Python file for this process; the file says ``PLUGIN``, or ``PLUGINS`` for several.
+
+    Raises:
+        ConfigError: there is no such file, it cannot be run, or it defines no plugin.
+    """
     if not path.is_file():
         raise ConfigError(f"plugin file {str(path)!r} does not exist.")
+    module = _run_file(path)
+    one = getattr(module, "PLUGIN", None)
+    plugins = tuple(getattr(module, "PLUGINS", () if one is None else (one,)))
+    if not plugins or not all(isinstance(plugin, Plugin) and plugin.kind in KINDS for plugin in plugins):
+        raise ConfigError(
+            f"plugin file {str(path)!r} must define PLUGIN, or PLUGINS for several: values such as KVPreset, "
+            "CacheFormat, Method, TaskPlugin, HaystackPlugin, ScorerPlugin or BackendPlugin."
+        )
+    digest_of_file = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    for plugin in plugins:
+        _from_files[plugin.kind, plugin.name] = plugin
+        _digests[plugin.kind, plugin.name] = digest_of_file
+    _file_names.add(path.name)
+    return plugins
+
+
+def _run_file(path: Path) -> ModuleType:
     # the whole path is in the module's name: two files called my_task.py must not replace each other
     tag = hashlib.blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()
     spec = importlib.util.spec_from_file_location(f"niah_plugin_{path.stem}_{tag}", path)
@@ -95,17 +142,7 @@ def add_file(path: Path) -> tuple[str, str]:
             spec.loader.exec_module(module)
     except CellError as err:
         raise ConfigError(f"{err}.") from err
-    kind, plugin = getattr(module, "KIND", None), getattr(module, "PLUGIN", None)
-    if kind not in KINDS or plugin is None or not hasattr(plugin, "name") or not hasattr(plugin, "summary"):
-        kinds = ", ".join(KINDS)
-        raise ConfigError(
-            f"plugin file {str(path)!r} must define PLUGIN, a plugin value of niah, and KIND, one of {kinds}."
-        )
-    name = str(plugin.name)
-    _from_files[kind, name] = plugin
-    _file_names.add(path.name)
-    _digests[kind, name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return kind, name
+    return module
 
 
 def has_file(path: str) -> bool:
@@ -119,3 +156,8 @@ def digest(kind: str, name: str) -> str:
     It goes into the identity of cells, so that editing the file makes new cells; installed plugins say ``version``.
     """
     return _digests.get((kind, name), "")
+
+
+def digests(kind: str) -> dict[str, str]:
+    """Digests of all plugins of a kind that were loaded from files, by their names."""
+    return {name: found for (own, name), found in sorted(_digests.items()) if own == kind}

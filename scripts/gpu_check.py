@@ -19,16 +19,16 @@ from typing import Any
 import torch
 
 from niah import registry
-from niah.backends._attention import register
-from niah.backends._hf_formats import format_problems
-from niah.backends._hf_load import Loaded, ready
-from niah.backends._hf_structure import structure_problems
-from niah.backends.caches.method import Running, Setting, open_running
+from niah.backends.transformers.attention import register
+from niah.backends.transformers.check_formats import format_problems
+from niah.backends.transformers.check_structure import structure_problems
+from niah.backends.transformers.load import Loaded, ready
+from niah.backends.transformers.method import Running, Setting, open_running
 from niah.errors import NiahError
-from niah.kv.base import KVConfig, is_quantised
-from niah.kv.memory import human_bytes, kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.kv.config import KVConfig, is_quantised
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import human_bytes, kv_bytes
+from niah.models.shape import ModelShape
 from niah.types import Host
 
 GIB = 1024**3
@@ -226,7 +226,7 @@ def refusal(kv: KVConfig, shape: ModelShape, device: torch.device) -> str:
 
 def int8_rounding(device: torch.device) -> dict[str, Any]:
     """Codes and scales on the device against the rule computed in fp64 on the CPU."""
-    from niah.backends.caches.int8 import CACHE
+    from niah.backends.transformers.formats.int8 import CACHE
 
     states = torch.randn(1, 4, 2048, 128, generator=torch.Generator().manual_seed(1)) * 3
     codes, scale = (part.cpu() for part in CACHE.codec(parse_one("int8"), "k").encode(states.to(device)))
@@ -374,7 +374,7 @@ def vllm_presets(deadline: float) -> Iterator[dict[str, Any]]:
         return
     import subprocess
 
-    from niah.backends._vllm_check import WORDS, problems
+    from niah.engines.vllm.check import WORDS, problems
 
     shape = ModelShape.from_config(llama(small=False)[1].to_dict(), name="llama")
     capability = torch.cuda.get_device_capability() if torch.cuda.is_available() else None

@@ -35,7 +35,7 @@ def _own_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def smollm2_folder() -> Path:
     """SmolLM2-135M as a converted folder; the conversion is part of what is tested."""
-    from niah.backends._gguf import converted_folder
+    from niah.engines.checkpoint.gguf import converted_folder
 
     return converted_folder("smollm2")
 

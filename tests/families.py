@@ -17,14 +17,15 @@ import torch
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from niah.backends._hf_load import load_model, refuse_unplaced
-from niah.backends._model_check import compare, context_lengths, switches_of
-from niah.backends.base import ModelInfo
-from niah.backends.transformers import PLUGIN, TransformersOptions
+from niah.backends.transformers.load import load_model, refuse_unplaced
+from niah.backends.transformers.model_check import compare, context_lengths, switches_of
+from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.plugin import PLUGIN
+from niah.engines.base import ModelInfo
 from niah.errors import NiahError
-from niah.kv.base import KVConfig
-from niah.kv.shape import ModelShape
-from niah.tokens import COMPLETION, WordTokenizer
+from niah.kv.config import KVConfig
+from niah.models.shape import ModelShape
+from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Host
 
 VOCABULARY = 512

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as Rust
 
 from niah.haystacks import noise
-from niah.tokens import FastTokenizer, Tokenizer, WordTokenizer
+from niah.prompts.tokens import FastTokenizer, Tokenizer, WordTokenizer
 
 SPECIALS = ["<|im_start|>", "<|im_end|>"]
 NOUNS = ["miller", "river", "market", "bridge", "widow", "harvest", "letter", "barn", "orchard", "winter", "lantern"]

@@ -18,9 +18,9 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from niah.backends._attention import register
-from niah.backends._hf_load import Loaded, ready
-from niah.kv.shape import ModelShape
+from niah.backends.transformers.attention import register
+from niah.backends.transformers.load import Loaded, ready
+from niah.models.shape import ModelShape
 
 VOCABULARY = 97
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import Field
 
-from niah.backends.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.errors import CellError
-from niah.kv.base import KVConfig
-from niah.kv.shape import ModelShape
-from niah.tokens import Template, WordTokenizer
+from niah.kv.config import KVConfig
+from niah.models.shape import ModelShape
+from niah.prompts.tokens import Template, WordTokenizer
 from niah.types import Answer, Failure, Host, Problem, Prompt, Reply
 
 

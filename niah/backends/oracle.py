@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from niah.backends.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.errors import ConfigError
 from niah.grid import seed_from
-from niah.kv.base import KVConfig
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
-from niah.tokens import Template, WordTokenizer
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.models.shape import ModelShape
+from niah.prompts.tokens import Template, WordTokenizer
 from niah.types import Answer, Host, Problem, Prompt, Reply
 
 

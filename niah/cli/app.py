@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from niah import __version__
+from niah._version import __version__
 from niah.cli import (
     cell,
     compare,

@@ -31,7 +31,7 @@ def doctor(as_json: Json = False) -> None:
 
 def _document() -> dict[str, dict[str, Any]]:
     from niah import registry
-    from niah.models import EMBEDDED, cache_root
+    from niah.models.embedded import EMBEDDED, cache_root
     from niah.runner.host import hardware, versions
 
     extras = {
@@ -64,7 +64,7 @@ def _installed(packages: tuple[str, ...]) -> str:
 
 
 def _model_state(alias: str) -> str:
-    from niah.models import EMBEDDED, embedded_folder
+    from niah.models.embedded import EMBEDDED, embedded_folder
 
     if (embedded_folder(alias) / "config.json").is_file():
         return "converted"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import typer
 
-from niah.kv.base import KVConfig
+from niah.kv.config import KVConfig
 from niah.kv.ladder import PAGING, Step, ladder
-from niah.kv.shape import ModelShape
+from niah.models.shape import ModelShape
 
 _PLAIN_WIDTH = 160
 
@@ -33,7 +33,7 @@ def _print(shape: ModelShape, length: int, batch: int, rungs: Sequence[Step]) ->
     from rich.table import Table
 
     from niah.grid import length_label
-    from niah.kv.memory import human_bytes, human_gb
+    from niah.kv.memory.totals import human_bytes, human_gb
 
     console = Console(highlight=False)
     if not console.is_terminal:

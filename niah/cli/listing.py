@@ -111,7 +111,7 @@ def _entry(plugin: Any, name: str) -> dict[str, Any]:
 def _presets(model: str) -> list[dict[str, Any]]:
     from niah import registry
     from niah.cli.memory import resolve_shape
-    from niah.kv.parse import parse_one
+    from niah.kv.grammar import parse_one
     from niah.runner.host import this_host
 
     shape, host = resolve_shape(model), this_host()
@@ -131,8 +131,8 @@ def _presets(model: str) -> list[dict[str, Any]]:
 
 
 def _models() -> list[dict[str, Any]]:
-    from niah.kv.zoo import builtin_names
-    from niah.models import EMBEDDED
+    from niah.models.embedded import EMBEDDED
+    from niah.models.known import builtin_names
 
     embedded = [{"name": m.alias, "summary": m.summary, "runs": True} for m in EMBEDDED.values()]
     shapes = [{"name": n, "summary": "shape only, for niah memory", "runs": False} for n in builtin_names()]

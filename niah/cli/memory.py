@@ -14,8 +14,8 @@ from niah.cli.say import say
 from niah.errors import CellError, ConfigError, boundary, near
 
 if TYPE_CHECKING:
-    from niah.kv.shape import ModelShape
-    from niah.kv.table import MemoryRow
+    from niah.kv.memory.table import MemoryRow
+    from niah.models.shape import ModelShape
 
 # a table in a pipe or log has no terminal that it must fit
 _PLAIN_WIDTH = 160
@@ -51,9 +51,9 @@ def memory(
     """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
     from niah import registry
     from niah.grid import parse_lengths
-    from niah.kv.memory import parse_bytes
-    from niah.kv.parse import parse_kv
-    from niah.kv.table import memory_rows
+    from niah.kv.grammar import parse_kv
+    from niah.kv.memory.table import memory_rows
+    from niah.kv.memory.totals import parse_bytes
 
     for path in plugin or []:
         registry.add_file(path)
@@ -86,9 +86,9 @@ def resolve_shape(model: str) -> ModelShape:
     Raises:
         ConfigError: none of them, or a config that cannot be used.
     """
-    from niah.config import as_path
-    from niah.kv.shape import ModelShape
-    from niah.kv.zoo import find_builtin
+    from niah.models.known import find_builtin
+    from niah.models.shape import ModelShape
+    from niah.paths import as_path
 
     folder = as_path(model)
     if folder.is_dir():
@@ -103,13 +103,13 @@ def resolve_shape(model: str) -> ModelShape:
 
 
 def _known(model: str) -> str:
-    from niah.kv.zoo import builtin_names
+    from niah.models.known import builtin_names
 
     return f"{near(model.rsplit('/', 1)[-1], builtin_names())} Or give a folder with a config.json."
 
 
 def _hub_shape(model: str) -> ModelShape:
-    from niah.hub import is_switched_off, require_cached_or_reachable
+    from niah.models.hub import is_switched_off, require_cached_or_reachable
 
     try:
         from transformers import AutoConfig
@@ -132,7 +132,7 @@ def _hub_shape(model: str) -> ModelShape:
             f"{model!r} is no folder and no built-in model, and its config could not be loaded from the hub "
             f"({reason[0] if reason else 'no reason given'}).{_known(model)}"
         ) from err
-    from niah.kv.shape import ModelShape
+    from niah.models.shape import ModelShape
 
     return ModelShape.from_config(config.to_dict(), model)
 
@@ -152,8 +152,8 @@ def _print_table(shape: ModelShape, rows: Sequence[MemoryRow], gpu: str | None) 
     from rich.table import Table
 
     from niah.grid import length_label
-    from niah.kv.formula import naive_note
-    from niah.kv.memory import human_bytes
+    from niah.kv.memory.formula_text import naive_note
+    from niah.kv.memory.totals import human_bytes
 
     console = Console(highlight=False)
     if not console.is_terminal:

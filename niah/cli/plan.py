@@ -61,7 +61,7 @@ def plan(
 def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None, correlation: float | None = None) -> None:
     """Print the plan; exit code 2 when something cannot run."""
     from niah.errors import ConfigError
-    from niah.kv.memory import parse_bytes
+    from niah.kv.memory.totals import parse_bytes
     from niah.runner.estimate import estimate
     from niah.runner.plan import make_plan
 
@@ -134,7 +134,7 @@ def _money(made: Plan, money: dict[str, Any]) -> list[str]:
 
 def _print(made: Any, document: dict[str, Any]) -> None:
     from niah.grid import length_label, off_words
-    from niah.kv.memory import human_bytes
+    from niah.kv.memory.totals import human_bytes
 
     most = made.config.grid.trials
     trials = f"{made.first_trials} to {most}" if made.config.grid.auto_trials else most

@@ -65,7 +65,7 @@ class Progress:
     @contextmanager
     def preparing(self, config: RunConfig) -> Iterator[None]:
         """Tell what takes long before the first cell, on a first use."""
-        from niah.backends._gguf import needs_conversion
+        from niah.engines.checkpoint.gguf import needs_conversion
 
         model = config.model or "smollm2"
         if config.backend.name == "transformers" and needs_conversion(model):

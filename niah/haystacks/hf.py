@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from niah.config import as_path
 from niah.errors import ConfigError, MissingDependency, near
-from niah.haystacks import sentences
-from niah.haystacks.base import HaystackOptions, HaystackPlugin
 from niah.haystacks.text import PARAGRAPH, normalised, seeded_stride
-from niah.hub import out_of_reach, quiet
+from niah.models.hub import out_of_reach, quiet
+from niah.paths import as_path
+from niah.prompts import sentences
+from niah.prompts.haystack import HaystackOptions, HaystackPlugin
 
 DEFAULT_SPLIT = "train"
 DEFAULT_COLUMN = "text"

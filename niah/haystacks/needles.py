@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from niah.errors import ConfigError
-from niah.haystacks.base import HaystackOptions, HaystackPlugin
+from niah.prompts.haystack import HaystackOptions, HaystackPlugin
 
 SHAPE = "The special magic number for {key} is {value}."
 # values have seven digits and do not start with zero

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 
 from niah.errors import ConfigError
-from niah.haystacks.base import HaystackOptions, HaystackPlugin
+from niah.prompts.haystack import HaystackOptions, HaystackPlugin
 
 SENTENCES = (
     "The hills are quiet.",

@@ -13,10 +13,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from niah.config import as_path
 from niah.errors import ConfigError
-from niah.haystacks import sentences
-from niah.haystacks.base import HaystackOptions, HaystackPlugin
+from niah.paths import as_path
+from niah.prompts import sentences
+from niah.prompts.haystack import HaystackOptions, HaystackPlugin
 
 SUFFIXES = (".txt", ".md", ".rst", ".txt.gz", ".txt.xz")
 PARAGRAPH = "\n\n"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from niah.errors import ConfigError
-from niah.kv.base import KVConfig
-from niah.kv.memory import human_gb, kv_bytes, naive_mha_bytes, paged_bytes, reference_bytes
-from niah.kv.shape import ModelShape
+from niah.kv.config import KVConfig
+from niah.kv.memory.totals import human_gb, kv_bytes, naive_mha_bytes, paged_bytes, reference_bytes
+from niah.models.shape import ModelShape
 from niah.types import JSON
 
 PAGING = (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from niah.kv.base import ELEMENT_BITS, SIXTEEN_BIT, KVConfig
+from niah.kv.config import ELEMENT_BITS, SIXTEEN_BIT, KVConfig
 
 # engines and torch spell dtypes out
 _SPELLINGS = {

@@ -19,9 +19,9 @@ from niah.store.read import RunRecord
 from niah.store.schema import Row
 
 if TYPE_CHECKING:
+    from niah.prompts.tokens import Tokenizer
     from niah.runner.plan import Plan
     from niah.runner.workshop import Group
-    from niah.tokens import Tokenizer
     from niah.types import Placement, Prompt
 
 # length, trial and depth of a cell

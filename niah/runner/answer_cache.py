@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from niah.config import as_path
-from niah.kv.base import KVConfig
-from niah.models import cache_root
+from niah.kv.config import KVConfig
+from niah.models.embedded import cache_root
+from niah.paths import as_path
 from niah.runner.plan import Plan
 from niah.store.answers import AnswerStore
 from niah.types import Answer, Prompt, Reply

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from niah.backends.base import Batches, BatchState
+from niah.engines.base import Batches, BatchState
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
-from niah.kv.base import KVConfig
+from niah.kv.config import KVConfig
 from niah.runner import events as ev
 from niah.runner.state import Owed, State, admit, count_beside, record, record_unbuilt
 from niah.runner.workshop import Group

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from niah import registry
-from niah.backends.base import ModelInfo
 from niah.config import GridConfig, Named, RunConfig
+from niah.engines.base import ModelInfo
 from niah.errors import ConfigError
+from niah.prompts.task import ContextLayout
 from niah.runner.workshop import Group, Workshop
-from niah.tasks.base import ContextLayout
 from niah.types import Answer, Prompt, Reply
 
 CANARY_LENGTH = 256

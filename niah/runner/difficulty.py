@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from niah import registry
-from niah.backends.base import Session, SessionRequest
 from niah.config import RunConfig
+from niah.engines.base import Session, SessionRequest
 from niah.errors import ConfigError, boundary
 from niah.runner.budget import Spending
 from niah.runner.plan import Plan, make_plan

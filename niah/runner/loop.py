@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-from niah.backends.base import BatchSession, Engine, Session, SessionRequest
+from niah.engines.base import BatchSession, Engine, Session, SessionRequest
 from niah.errors import CellError, ConfigError, NiahError, boundary
 from niah.grid import off_words
-from niah.kv.base import KVConfig
+from niah.kv.config import KVConfig
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
 from niah.runner.answer_cache import opened_cache

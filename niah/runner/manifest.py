@@ -10,7 +10,7 @@ from typing import Any
 from niah.config import parse_shard
 from niah.errors import ConfigError
 from niah.grid import format_lengths, off_depths
-from niah.kv.formula import formula_text
+from niah.kv.memory.formula_text import formula_text
 from niah.redact import redact
 from niah.runner.budget import Spending
 from niah.runner.canary import CanaryResult

@@ -9,15 +9,15 @@ from itertools import product
 from typing import Any
 
 from niah import registry
-from niah.backends.base import BackendOptions, BackendPlugin, ModelInfo
 from niah.config import RunConfig, parse_shard, validate
+from niah.engines.base import BackendOptions, BackendPlugin, ModelInfo
 from niah.errors import ConfigError, MissingDependency, MissingKey
 from niah.grid import OffDepth, identity, off_depths, parse_depths, parse_lengths
-from niah.kv._limits import prompt_problems
-from niah.kv.base import KVConfig
-from niah.kv.memory import fits, kv_bytes, stored_tokens, weights_bytes
-from niah.kv.parse import parse_kv, reference_for
-from niah.kv.shape import ModelShape
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_kv, reference_for
+from niah.kv.limits import prompt_problems
+from niah.kv.memory.totals import fits, kv_bytes, stored_tokens, weights_bytes
+from niah.models.shape import ModelShape
 from niah.runner.host import this_host
 from niah.runner.prices import Prices, find_prices, why_unpriced
 from niah.runner.workshop import BUILDER_VERSION, PLACING_VERSION, Group, Workshop
@@ -164,6 +164,7 @@ class Plan:
             ],
             "model": [self.info.name, self.info.revision, self.info.numerics],
             "reuse": self.config.reuse != "off",
+            **_cache_files(),
         }
 
     def run_identity(self) -> str:
@@ -226,6 +227,12 @@ class Plan:
                 room = None if shape is None or size is None else fits(weights_bytes(shape), size, gpu_bytes)
                 rows.append({"kv": kv.name, "length": length, "logical_bytes": size, "fits": room})
         return rows
+
+
+def _cache_files() -> dict[str, Any]:
+    """Digests of files that bring ways to keep a cache; nothing where there are none."""
+    found = {kind: registry.digests(kind) for kind in ("formats", "methods")}
+    return {"cache_files": found} if any(found.values()) else {}
 
 
 def _size(shape: ModelShape, kv: KVConfig, length: int) -> int | None:

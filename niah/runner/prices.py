@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from niah.backends.base import ModelInfo
 from niah.config import PriceConfig, RunConfig
+from niah.engines.base import ModelInfo
 from niah.types import Answer
 
 _PACKAGE = "genai-prices"

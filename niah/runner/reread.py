@@ -16,16 +16,17 @@ from typing import Any, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from niah import registry
-from niah.backends.base import ModelInfo
-from niah.config import RunConfig, as_path, build_config, validate
+from niah.config import RunConfig, build_config, validate
+from niah.engines.base import ModelInfo
 from niah.errors import CellError, ConfigError, StoreError, boundary
 from niah.grid import parse_depths
-from niah.haystacks.base import HaystackPlugin
-from niah.models import EMBEDDED, embedded_folder, header_folder
+from niah.models.embedded import EMBEDDED, embedded_folder, header_folder
+from niah.paths import as_path
+from niah.prompts.haystack import HaystackPlugin
+from niah.prompts.task import TaskOptions, TaskPlugin
+from niah.prompts.tokens import Counter, FastTokenizer, Template, Tokenizer, WordTokenizer
 from niah.runner.plan import Plan, backend_of, make_plan, plan_to_read
 from niah.runner.workshop import Group, case_seed
-from niah.tasks.base import TaskOptions, TaskPlugin
-from niah.tokens import Counter, FastTokenizer, Template, Tokenizer, WordTokenizer
 from niah.types import Case
 
 # length, trial and depth of a cell
@@ -198,7 +199,7 @@ def _part(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _counter(kept: Rebuild, tokenizer: Tokenizer) -> Counter | None:
     """Whoever counts a prompt that is sent as text, where that was this machine itself."""
-    from niah.backends._api_tokenizer import LocalCounter
+    from niah.engines.hosted.tokenizer import LocalCounter
 
     if not kept.counted_by:
         return None
@@ -223,7 +224,7 @@ def local_tokenizer(digest: str, model: str, revision: str, *, as_library: bool)
         model, revision: as recorded.
         as_library: see ``FastTokenizer``: for prompts that were sent as ids.
     """
-    from niah.backends._api_tokenizer import packaged_tokenizer
+    from niah.engines.hosted.tokenizer import packaged_tokenizer
 
     if digest == WordTokenizer.digest:
         return WordTokenizer()

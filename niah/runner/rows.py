@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from niah import registry
-from niah.kv.base import KVConfig
+from niah.kv.config import KVConfig
 from niah.redact import redact
 from niah.runner.plan import Ids, Plan
 from niah.runner.prices import billed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from niah.errors import ConfigError
-from niah.tokens import Counter
+from niah.prompts.tokens import Counter
 from niah.types import Prompt
 
 # the share of a length that a prompt and its least answer budget must fill

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from niah.kv.base import KVConfig
+from niah.kv.config import KVConfig
 from niah.runner import events as ev
 from niah.runner.answer_cache import AnswerCache
 from niah.runner.budget import Spending

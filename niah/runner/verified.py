@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from niah.kv.base import KVConfig, is_quantised
+from niah.kv.config import KVConfig, is_quantised
 from niah.store.schema import Row
 from niah.types import Failure, Reply
 

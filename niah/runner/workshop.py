@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from niah import registry
-from niah.backends.base import ModelInfo
 from niah.config import Named, RunConfig, validate
+from niah.engines.base import ModelInfo
 from niah.grid import seed_from
-from niah.haystacks.base import Haystack, HaystackPlugin
-from niah.haystacks.builder import build_context
-from niah.haystacks.segments import Segmented, tokenise
+from niah.prompts.builder import build_context
+from niah.prompts.haystack import Haystack, HaystackPlugin
+from niah.prompts.segments import Segmented, tokenise
+from niah.prompts.task import ContextLayout, TaskOptions, TaskPlugin
 from niah.runner.sizing import Sizer
-from niah.tasks.base import ContextLayout, TaskOptions, TaskPlugin
 from niah.types import Case, Prompt
 
 # raised when the same cases would be assembled into other tokens

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from niah.scoring.base import ScorerPlugin
-from niah.scoring.normalize import first_value, judged_part, plain, value_shape
+from niah.prompts.normalize import first_value, judged_part, plain, value_shape
+from niah.prompts.scorer import ScorerPlugin
 from niah.types import Case, Score
 
 NAME = "exact"

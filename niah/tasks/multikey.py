@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from niah.errors import ConfigError
-from niah.scoring.normalize import is_settled
-from niah.tasks.base import Collides, ContextLayout, TaskOptions, TaskPlugin
-from niah.tasks.words import CITIES, VALUE_WORDS, Values, draw_keys, draw_values
+from niah.prompts.normalize import is_settled
+from niah.prompts.task import Collides, ContextLayout, TaskOptions, TaskPlugin
+from niah.prompts.words import CITIES, VALUE_WORDS, Values, draw_keys, draw_values
 from niah.types import Case, Needle
 
 MIN_KEYS = 8

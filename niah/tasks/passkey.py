@@ -8,9 +8,9 @@ from random import Random
 from pydantic import Field
 
 from niah.grid import seed_from
-from niah.scoring.normalize import is_settled
-from niah.tasks.base import Collides, ContextLayout, TaskOptions, TaskPlugin
-from niah.tasks.words import draw_free, draw_number
+from niah.prompts.normalize import is_settled
+from niah.prompts.task import Collides, ContextLayout, TaskOptions, TaskPlugin
+from niah.prompts.words import draw_free, draw_number
 from niah.types import Case, Needle
 
 _INSTRUCTION = (

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pydantic import model_validator
 
 from niah.errors import ConfigError
-from niah.haystacks.segments import count_whole
-from niah.scoring.normalize import is_settled
-from niah.tasks.base import Collides, ContextLayout, TaskOptions, TaskPlugin
+from niah.prompts.normalize import is_settled
+from niah.prompts.segments import count_whole
+from niah.prompts.task import Collides, ContextLayout, TaskOptions, TaskPlugin
+from niah.prompts.words import Values, draw_keys, draw_values
 from niah.tasks.multikey import ask, needle_text
-from niah.tasks.words import Values, draw_keys, draw_values
 from niah.types import Case, Needle
 
 _INSTRUCTION = "The text below hides one fact. Keep it in mind: after the text you will be asked about it."

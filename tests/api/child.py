@@ -12,17 +12,17 @@ import pytest
 import stamina  # noqa: F401
 
 import niah.api as api
-import niah.backends._api_session
-import niah.backends._openai_dialect
-import niah.backends._openai_model
-import niah.backends.openai
-import niah.haystacks.chronicle
+import niah.backends.openai.adapter
+import niah.backends.openai.model
+import niah.backends.openai.plugin
+import niah.engines.hosted.session
+import niah.haystacks.chronicle.plugin
 import niah.haystacks.noise
 import niah.scoring.exact
 import niah.tasks.multikey  # noqa: F401
 from niah.config import build_config, normalise
 from niah.errors import NiahError
-from niah.haystacks import segments
+from niah.prompts import segments
 from tests.loopback import close_other_sockets
 
 

@@ -18,7 +18,7 @@ def _no_keys_no_figures_little_text(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("niah.api.write_outputs", lambda *_: [])
     # text kept beyond the prompts themselves, of which such short ones need little
-    monkeypatch.setattr("niah.haystacks.segments.SLACK_TOKENS", 512)
+    monkeypatch.setattr("niah.prompts.segments.SLACK_TOKENS", 512)
 
 
 @pytest.fixture

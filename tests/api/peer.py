@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from niah.tokens import WordTokenizer
+from niah.prompts.tokens import WordTokenizer
 from tests.api.batch_desk import Desk
 
 ASKED = re.compile(r"What is the special magic (\w+) for ([^?]+?) mentioned")

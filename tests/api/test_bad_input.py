@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from niah.backends import _api_sdk
-from niah.backends._api_options import ApiOptions
+from niah.engines.hosted import sdk as _api_sdk
+from niah.engines.hosted.options import ApiOptions
 from niah.errors import BackendUnavailable
 
 SHORT = ("-l", "512", "-d", "2", "-n", "1")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from niah.backends._anthropic_dialect import AnthropicDialect, message_said
-from niah.backends._api_dialect import Call
-from niah.backends._api_faults import ApiFault
-from niah.backends._gemini_dialect import content_said
-from niah.backends._openai_dialect import OpenAIDialect
-from niah.backends._openai_replies import chat_said, response_said
-from niah.backends._openai_server import Served
+from niah.backends.anthropic.adapter import AnthropicDialect, message_said
+from niah.backends.gemini.adapter import content_said
+from niah.backends.openai.adapter import OpenAIDialect
+from niah.backends.openai.replies import chat_said, response_said
+from niah.backends.openai.server import Served
+from niah.engines.hosted.adapter import Call
+from niah.engines.hosted.faults import ApiFault
 from niah.registry import load
 from niah.store.schema import Row
 from tests.api.peer import Peer, read, text_of

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from niah.backends import _bounded
-from niah.backends._anthropic_dialect import message_said
-from niah.backends._api_dialect import Said, odd_counts
-from niah.backends._api_faults import ApiFault, reading
-from niah.backends._gemini_dialect import content_said
-from niah.backends._openai_replies import chat_said, completion_said, response_said
+from niah.backends.anthropic.adapter import message_said
+from niah.backends.gemini.adapter import content_said
+from niah.backends.openai.replies import chat_said, completion_said, response_said
+from niah.engines import bounded as _bounded
+from niah.engines.hosted.adapter import Said, odd_counts
+from niah.engines.hosted.faults import ApiFault, reading
 from niah.store.read import write_parquet
 from tests.api import peer as peers
 

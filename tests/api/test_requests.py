@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from niah.backends._api_faults import asked_again_now, fault_of_status, retry_after_s
-from niah.backends._api_options import ApiOptions, api_key
+from niah.engines.hosted.faults import asked_again_now, fault_of_status, retry_after_s
+from niah.engines.hosted.options import ApiOptions, api_key
 from niah.errors import BackendUnavailable
 from niah.registry import load
 from tests.api.peer import KEY, Peer
@@ -174,7 +174,7 @@ def test_what_will_not_change_is_asked_once() -> None:
 def test_certificates_are_always_verified() -> None:
     import ssl
 
-    from niah.backends._api_sdk import http_arguments
+    from niah.engines.hosted.sdk import http_arguments
 
     context = http_arguments(ApiOptions(), "https://example.org")["verify"]
     assert context.verify_mode is ssl.CERT_REQUIRED

@@ -80,7 +80,7 @@ def test_list_takes_a_preset_from_a_file(niah, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(registry, "_from_files", {})
     file = tmp_path / "mine.py"
     file.write_text(
-        "from niah.kv.base import KVConfig, KVPreset\n"
+        "from niah.kv.config import KVConfig, KVPreset\n"
         'KIND = "kv"\n'
         'PLUGIN = KVPreset("mine8", "8 bits of mine", lambda: KVConfig("mine8", "int8", "int8", "token_head"))\n'
     )

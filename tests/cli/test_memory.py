@@ -120,7 +120,7 @@ def test_table_shows_both_formulas_the_reason_and_the_unit() -> None:
 
 def test_table_of_a_larger_type(monkeypatch: pytest.MonkeyPatch) -> None:
     from niah import registry
-    from niah.kv.base import KVConfig, KVPreset
+    from niah.kv.config import KVConfig, KVPreset
 
     preset = KVPreset("myfp32", "test", lambda: KVConfig("myfp32", "fp32", "fp32"))
     monkeypatch.setitem(registry._from_files, ("kv", "myfp32"), preset)
@@ -259,7 +259,7 @@ def test_a_preset_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(registry, "_from_files", {})
     file = tmp_path / "mine.py"
     file.write_text(
-        "from niah.kv.base import KVConfig, KVPreset\n"
+        "from niah.kv.config import KVConfig, KVPreset\n"
         'KIND = "kv"\n'
         'PLUGIN = KVPreset("mine8", "8 bits of mine", lambda: KVConfig("mine8", "int8", "int8", "token_head"))\n'
     )

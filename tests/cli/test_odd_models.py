@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from niah.backends._hf_loadable import check_loadable
+from niah.engines.checkpoint.loadable import check_loadable
 from niah.errors import ConfigError
 from tests.small_tokenizers import gpt2_rust
 

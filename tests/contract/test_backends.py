@@ -10,8 +10,8 @@ import pytest
 
 from niah import registry
 from niah.config import GridConfig, Named, RunConfig
-from niah.kv.base import KVConfig
-from niah.kv.parse import parse_one
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
 from niah.runner.host import this_host
 from niah.runner.plan import Plan, make_plan
 from niah.types import Answer, Host, Prompt, Reply
@@ -60,7 +60,7 @@ def _plan(name: str, model: Path, **more: Any) -> Plan:
 
 
 def _ask(plan: Plan, kv: KVConfig, *, reuse: bool = True) -> tuple[list[Prompt], list[Reply], dict[str, Any]]:
-    from niah.backends.base import SessionRequest
+    from niah.engines.base import SessionRequest
 
     async def go() -> tuple[list[Prompt], list[Reply], dict[str, Any]]:
         prompts = plan.workshop.prompts(plan.groups[0])
@@ -145,7 +145,7 @@ def test_transformers_refuses_before_it_loads(niah, tiny_folder: Path, tmp_path:
 
 def test_out_of_memory_is_a_failure_and_not_a_miss(niah, tiny_folder: Path, tmp_path: Path, monkeypatch) -> None:
     import niah as package
-    from niah.backends._hf_load import Loaded
+    from niah.backends.transformers.load import Loaded
 
     step = Loaded.step
 

@@ -11,14 +11,14 @@ import torch
 from transformers import DynamicCache
 
 from niah import registry
-from niah.backends._stored import ELEMENTS
-from niah.backends.caches.base import StoredLayer
-from niah.backends.caches.build import build_cache, stored_dtypes
-from niah.backends.transformers import PLUGIN
-from niah.kv.base import KVConfig
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.backends.transformers.cache.build import build_cache, stored_dtypes
+from niah.backends.transformers.cache.layer import StoredLayer
+from niah.backends.transformers.plugin import PLUGIN
+from niah.backends.transformers.stored import ELEMENTS
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
+from niah.models.shape import ModelShape
 from niah.types import Host
 from tests import tiny_models
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from niah.haystacks.base import Haystack
+from niah.prompts.haystack import Haystack
 from niah.registry import load, names
 
 SOURCES = ("chronicle", "hf", "needles", "noise", "text")

@@ -11,16 +11,16 @@ import torch
 from transformers import DynamicCache
 
 from niah import registry
-from niah.backends._alone import answer_alone
-from niah.backends._hf_load import Loaded
-from niah.backends._hf_structure import ROTATABLE
-from niah.backends._packed import Question, answer_packed
-from niah.backends.caches.base import StoredLayer
-from niah.backends.caches.method import Running, Setting, open_running
-from niah.backends.transformers import PLUGIN
-from niah.kv.base import KVConfig
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
+from niah.backends.transformers.alone import answer_alone
+from niah.backends.transformers.cache.layer import StoredLayer
+from niah.backends.transformers.check_structure import ROTATABLE
+from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.method import Running, Setting, open_running
+from niah.backends.transformers.packed import Question, answer_packed
+from niah.backends.transformers.plugin import PLUGIN
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
 from niah.types import Host
 from tests import tiny_models
 
@@ -251,9 +251,9 @@ class _Renumbered(StoredLayer):
 
     def __init__(self, sinks: int, window: int, turn) -> None:
         plain = parse_one("bf16")
-        from niah.backends.caches.plain import CACHE
+        from niah.backends.transformers.formats.plain import PLUGIN
 
-        codec = CACHE.codec(replace(plain, k_dtype="fp32", v_dtype="fp32"), "k")
+        codec = PLUGIN.codec(replace(plain, k_dtype="fp32", v_dtype="fp32"), "k")
         super().__init__(codec, codec)
         self.first, self.limit, self.turn = sinks, sinks + window, turn
         self.keys = self.values = torch.empty(0)
@@ -281,7 +281,7 @@ def test_streaming_equals_keys_renumbered_one_by_one(kind: str) -> None:
     """Another way to the same numbers: token by token, the query at the cache's end, all keys turned at each step."""
     from transformers.cache_utils import Cache
 
-    from niah.backends.caches.rotary import Rotary
+    from niah.backends.transformers.cache.rotary import Rotary
 
     loaded = tiny_models.llama() if kind == "llama" else tiny_models.family(kind)
     rotary, ids, sinks, window = Rotary(loaded.model), ids_of(70), 4, 16

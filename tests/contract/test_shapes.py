@@ -11,11 +11,11 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging
 
-from niah.backends.caches.build import library_differs
-from niah.backends.transformers import PLUGIN
+from niah.backends.transformers.cache.build import library_differs
+from niah.backends.transformers.plugin import PLUGIN
 from niah.errors import ConfigError
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.kv.grammar import parse_one
+from niah.models.shape import ModelShape
 from niah.types import Host
 from tests.library_caches import Kept, library_layers
 

@@ -7,13 +7,13 @@ from itertools import product
 import pytest
 import torch
 
-from niah.backends._hf_formats import format_problems
-from niah.backends._stored import ELEMENTS, GRANULARITIES
-from niah.backends.caches.build import build_cache
+from niah.backends.transformers.cache.build import build_cache
+from niah.backends.transformers.check_formats import format_problems
+from niah.backends.transformers.stored import ELEMENTS, GRANULARITIES
 from niah.errors import ConfigError
-from niah.kv.base import ELEMENT_BITS, KVConfig
-from niah.kv.memory import kv_bytes
-from niah.kv.shape import LayerShape, ModelShape
+from niah.kv.config import ELEMENT_BITS, KVConfig
+from niah.kv.memory.totals import kv_bytes
+from niah.models.shape import LayerShape, ModelShape
 
 TOKENS, HEADS, DIM = 45, 2, 32
 SHAPE = ModelShape("one layer", (LayerShape("full", HEADS, DIM, DIM),), heads=4, hidden_size=128)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from niah import registry
-from niah.haystacks.segments import count_whole
-from niah.tasks.base import TaskOptions, TaskPlugin
+from niah.prompts.segments import count_whole
+from niah.prompts.task import TaskOptions, TaskPlugin
 from niah.types import Case
 
 DEPTHS = [0.0, 0.25, 0.5, 0.75, 1.0]

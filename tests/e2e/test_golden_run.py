@@ -10,7 +10,7 @@ import pytest
 
 import niah as package
 from niah.grid import identity
-from niah.kv.parse import parse_one
+from niah.kv.grammar import parse_one
 from tests.command import Command
 
 GOLDEN = Path(__file__).parents[1] / "golden"

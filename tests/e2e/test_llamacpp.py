@@ -16,8 +16,8 @@ import pytest
 
 import niah as package
 from niah.api import plan_run
-from niah.backends.base import SessionRequest
 from niah.config import build_config
+from niah.engines.base import SessionRequest
 from niah.types import Reply
 
 pytestmark = pytest.mark.model
@@ -151,7 +151,7 @@ def test_a_server_that_dies_fails_the_rest_and_loses_nothing(tmp_path: Path) -> 
 
 
 def test_a_model_that_cannot_be_loaded_is_one_message(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from niah.backends import _llamacpp_open
+    from niah.backends.llamacpp import open as _llamacpp_open
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     broken = tmp_path / "broken.gguf"

@@ -14,10 +14,11 @@ import httpx2
 import pytest
 
 import niah as package
-from niah.backends import _llamacpp_open as opening
-from niah.backends.base import SessionRequest
-from niah.backends.llamacpp import PLUGIN, LlamaCppOptions
-from niah.kv.parse import parse_one
+from niah.backends.llamacpp import open as opening
+from niah.backends.llamacpp.options import LlamaCppOptions
+from niah.backends.llamacpp.plugin import PLUGIN
+from niah.engines.base import SessionRequest
+from niah.kv.grammar import parse_one
 from niah.store.schema import Row
 
 pytestmark = pytest.mark.model

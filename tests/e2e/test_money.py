@@ -174,7 +174,7 @@ def test_cache_without_a_folder_has_one_of_its_own(niah, tmp_path: Path, monkeyp
 
 EXACT = f"exact/{exact.PLUGIN.version}"
 SCORER = """
-from niah.scoring.base import ScorerPlugin
+from niah.prompts.scorer import ScorerPlugin
 from niah.types import Score
 
 KIND = "scoring"

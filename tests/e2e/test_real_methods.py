@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import niah as package
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
+from niah.models.shape import ModelShape
 
 pytestmark = pytest.mark.model
 LENGTH, WINDOW = 640, 256
@@ -87,9 +87,9 @@ def test_a_ring_gives_the_answers_of_one_process(smollm2_folder: Path, tmp_path:
 def test_own_bf16_layers_equal_the_librarys_cache(smollm2_folder: Path) -> None:
     from transformers import AutoModelForCausalLM, DynamicCache
 
-    from niah.backends._attention import register
-    from niah.backends._hf_load import ready
-    from niah.backends.caches.method import Setting, open_running
+    from niah.backends.transformers.attention import register
+    from niah.backends.transformers.load import ready
+    from niah.backends.transformers.method import Setting, open_running
 
     model = AutoModelForCausalLM.from_pretrained(
         smollm2_folder, dtype=torch.bfloat16, attn_implementation=register()

@@ -9,9 +9,9 @@ import pytest
 import niah as package
 from niah.api import plan_run
 from niah.config import build_config
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
+from niah.models.shape import ModelShape
 
 pytestmark = pytest.mark.model
 
@@ -152,6 +152,6 @@ def test_gemma3_begins_with_one_bos(backend: str) -> None:
 
 
 def _gemma_folder() -> Path:
-    from niah.backends._gguf import converted_folder
+    from niah.engines.checkpoint.gguf import converted_folder
 
     return converted_folder("gemma3-270m")

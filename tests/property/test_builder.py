@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from niah.haystacks.builder import build_context, context_text, min_length
-from niah.haystacks.segments import TRAIL, Segmented, count_whole, tokenise
+from niah.prompts.builder import build_context, context_text, min_length
+from niah.prompts.segments import TRAIL, Segmented, count_whole, tokenise
+from niah.prompts.tokens import COMPLETION, Template
 from niah.tasks import multikey
-from niah.tokens import COMPLETION, Template
 from niah.types import Placement
 from tests.small_tokenizers import KINDS, Village, tokenizer
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from niah import hub
 from niah.errors import ConfigError
+from niah.models import hub
 
 
 @pytest.fixture(autouse=True)

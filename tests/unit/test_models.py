@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from niah import models
 from niah.errors import ConfigError
+from niah.models import embedded as models
 
 
 def test_other_weights_of_the_same_size_are_another_revision(tmp_path: Path) -> None:

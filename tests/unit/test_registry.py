@@ -36,15 +36,16 @@ def test_misspelt_name_gets_a_near_one() -> None:
 
 def test_plugin_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "my_task.py"
-    path.write_text("from niah.tasks.passkey import PLUGIN\nKIND = 'tasks'\n")
-    assert registry.add_file(path) == ("tasks", "passkey")
+    path.write_text("from niah.tasks.passkey import PLUGIN\n")
+    (plugin,) = registry.add_file(path)
+    assert (plugin.kind, plugin.name) == ("tasks", "passkey")
 
 
-@pytest.mark.parametrize("text", ["KIND = 'tasks'\n", "PLUGIN = 1\nKIND = 'nonsense'\n"])
+@pytest.mark.parametrize("text", ["X = 1\n", "PLUGIN = 1\n", "PLUGINS = ()\n"])
 def test_wrong_plugin_files(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.py"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="must define PLUGIN, a plugin value of niah, and KIND"):
+    with pytest.raises(ConfigError, match="must define PLUGIN, or PLUGINS for several"):
         registry.add_file(path)
     with pytest.raises(ConfigError, match="does not exist"):
         registry.add_file(tmp_path / "missing.py")

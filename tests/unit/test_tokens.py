@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as Rust
 from tokenizers import models, normalizers, pre_tokenizers
 
 from niah.errors import ConfigError
-from niah.tokens import COMPLETION, FastTokenizer, Template, WordTokenizer
+from niah.prompts.tokens import COMPLETION, FastTokenizer, Template, WordTokenizer
 from tests.small_tokenizers import KINDS, RUST, gpt2_rust, llama2_rust, tokenizer
 
 TEXTS = [
@@ -129,7 +129,7 @@ def test_bad_files(tmp_path: Path) -> None:
 
 def test_word_ids_are_a_function_of_the_text() -> None:
     text = "The number 8471926 日本 🦫"
-    code = f"from niah.tokens import WordTokenizer; print(WordTokenizer().encode({text!r}))"
+    code = f"from niah.prompts.tokens import WordTokenizer; print(WordTokenizer().encode({text!r}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     ids = WordTokenizer().encode(text)
     assert json.loads(out) == ids

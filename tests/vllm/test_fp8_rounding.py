@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from niah.backends.caches.fp8 import DTYPES, Fp8
+from niah.backends.transformers.formats.fp8 import DTYPES, Fp8
 
 TOKENS, KV_HEADS, HEAD_DIM, BLOCK = 128, 3, 64, 128
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import niah as package
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
+from niah.models.shape import ModelShape
 
 BLOCK = 128
 SMOLLM2_BF16_TOKEN = 30 * 3 * 2 * 64 * 2
@@ -127,7 +127,7 @@ def test_windows_hold_bounded_blocks(tmp_path: Path) -> None:
 
 
 def _folder(alias: str) -> Path:
-    from niah.backends._gguf import converted_folder
+    from niah.engines.checkpoint.gguf import converted_folder
 
     return converted_folder(alias)
 

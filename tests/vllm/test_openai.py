@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import niah as package
-from niah.backends._vllm_server_http import ServerClient
-from niah.backends._vllm_server_process import ServerProcess, start_server
-from niah.backends.base import SessionRequest
-from niah.backends.vllm_server import PLUGIN, VllmServerOptions
-from niah.kv.parse import parse_one
+from niah.backends.vllm_server.http import ServerClient
+from niah.backends.vllm_server.options import VllmServerOptions
+from niah.backends.vllm_server.plugin import PLUGIN
+from niah.backends.vllm_server.process import ServerProcess, start_server
+from niah.engines.base import SessionRequest
+from niah.kv.grammar import parse_one
 
 for _name in ("openai", "anthropic", "stamina", "aiolimiter"):
     pytest.importorskip(_name, reason=f"{_name} is not installed here: see requirements/vllm-cpu.txt")

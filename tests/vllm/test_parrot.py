@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 import niah as package
-from niah.backends._server_process import pick_port
+from niah.engines.server.process import pick_port
 
 for _name in ("llm_katan", "openai", "anthropic", "stamina", "aiolimiter"):
     pytest.importorskip(_name, reason=f"{_name} is not installed here: see requirements/vllm-cpu.txt")

@@ -23,12 +23,13 @@ import psutil
 import pytest
 
 import niah as package
-from niah.backends._vllm_server_http import ServerClient
-from niah.backends._vllm_server_process import ServerProcess, start_server
-from niah.backends.base import SessionRequest
-from niah.backends.vllm_server import PLUGIN, VllmServerOptions
+from niah.backends.vllm_server.http import ServerClient
+from niah.backends.vllm_server.options import VllmServerOptions
+from niah.backends.vllm_server.plugin import PLUGIN
+from niah.backends.vllm_server.process import ServerProcess, start_server
+from niah.engines.base import SessionRequest
 from niah.errors import CellError, ConfigError
-from niah.kv.parse import parse_one
+from niah.kv.grammar import parse_one
 from niah.types import Host
 
 BLOCK = 128

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from niah.backends.caches._packing import pack, unpack
-from niah.backends.caches.fp8 import Fp8
-from niah.backends.caches.int4 import TokenGroups
-from niah.backends.caches.int8 import Int8TokenHead
-from niah.backends.caches.kivi import ChannelGroups
-from niah.backends.caches.plain import Plain
+from niah.backends.transformers.cache.packing import pack, unpack
+from niah.backends.transformers.formats.fp8 import Fp8
+from niah.backends.transformers.formats.int4 import TokenGroups
+from niah.backends.transformers.formats.int8 import Int8TokenHead
+from niah.backends.transformers.formats.kivi import ChannelGroups
+from niah.backends.transformers.formats.plain import Plain
 
 
 def _states(values: list[float]) -> torch.Tensor:

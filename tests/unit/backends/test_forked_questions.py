@@ -7,12 +7,12 @@ from array import array
 import pytest
 import torch
 
-from niah.backends._hf_session import HFSession
-from niah.backends.base import ModelInfo, SessionRequest
-from niah.backends.caches.method import Setting, open_running
-from niah.backends.transformers import TransformersOptions
-from niah.kv.base import KVConfig
-from niah.tokens import COMPLETION, WordTokenizer
+from niah.backends.transformers.method import Setting, open_running
+from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.session import HFSession
+from niah.engines.base import ModelInfo, SessionRequest
+from niah.kv.config import KVConfig
+from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Prompt
 from tests import tiny_models
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from niah.backends._gguf_ends import ends_of, keep_ends
-from niah.models import EMBEDDED, embedded_folder
+from niah.engines.checkpoint.gguf_ends import ends_of, keep_ends
+from niah.models.embedded import EMBEDDED, embedded_folder
 from tests.model_files import begun, library
 from tests.small_tokenizers import SPECIALS, gemma_rust, gpt2_rust
 

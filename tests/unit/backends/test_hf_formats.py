@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from niah.backends import _hf_formats
-from niah.backends._hf_formats import format_problems
-from niah.backends.transformers import PLUGIN
-from niah.kv.base import KVConfig
-from niah.kv.parse import parse_one
-from niah.kv.zoo import builtin_shape
+from niah.backends.transformers import check_formats as _hf_formats
+from niah.backends.transformers.check_formats import format_problems
+from niah.backends.transformers.plugin import PLUGIN
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.models.known import builtin_shape
 from niah.types import Host
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from niah.backends import _hf_structure
-from niah.backends.transformers import PLUGIN, TransformersOptions
-from niah.kv._limits import prompt_problems
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.backends.transformers import check_structure as _hf_structure
+from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.plugin import PLUGIN
+from niah.kv.grammar import parse_one
+from niah.kv.limits import prompt_problems
+from niah.models.shape import ModelShape
 from niah.types import Host
 from tests import tiny_models
 

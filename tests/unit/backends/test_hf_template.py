@@ -9,13 +9,13 @@ import pytest
 from transformers import AutoTokenizer
 from transformers.utils import chat_template_utils
 
-from niah.backends._hf_model import describe_model
-from niah.backends._hf_template import DEFAULT_DATE, read_template
-from niah.backends.base import ModelInfo
+from niah.engines.base import ModelInfo
+from niah.engines.checkpoint.describe import describe_model
+from niah.engines.checkpoint.template import DEFAULT_DATE, read_template
 from niah.errors import ConfigError
-from niah.haystacks.builder import build_context
-from niah.haystacks.segments import tokenise
-from niah.tokens import FastTokenizer, Template
+from niah.prompts.builder import build_context
+from niah.prompts.segments import tokenise
+from niah.prompts.tokens import FastTokenizer, Template
 from niah.types import Case, Needle, Prompt
 from tests.model_files import CHATML, INSTRUCT, KINDS, begun, folder, library
 from tests.small_tokenizers import SPECIALS, Village, gemma_rust, gpt2_rust, llama2_rust

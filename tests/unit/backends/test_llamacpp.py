@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from niah.backends._gguf_describe import find_gguf
-from niah.backends._llamacpp_open import listening_address
-from niah.backends._llamacpp_report import read_report
-from niah.backends.llamacpp import PLUGIN, LlamaCppOptions
+from niah.backends.llamacpp.log import read_report
+from niah.backends.llamacpp.open import listening_address
+from niah.backends.llamacpp.options import LlamaCppOptions
+from niah.backends.llamacpp.plugin import PLUGIN
+from niah.engines.checkpoint.gguf_describe import find_gguf
 from niah.errors import ConfigError
-from niah.kv.base import KVConfig
-from niah.kv.memory import MIB, kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.shape import LayerShape, ModelShape
-from niah.kv.zoo import builtin_shape
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import MIB, kv_bytes
+from niah.models.known import builtin_shape
+from niah.models.shape import LayerShape, ModelShape
 from niah.types import Host
 
 LOG = """

@@ -11,14 +11,14 @@ import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
-from niah.backends import _model_check
-from niah.backends._hf_load import Loaded
-from niah.backends._model_check import Switches, checked_model, compare, context_lengths, switches_of
-from niah.backends._rope_sides import RopeSides
-from niah.backends.base import ModelInfo
-from niah.backends.transformers import TransformersOptions
+from niah.backends.transformers import model_check as _model_check
+from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.model_check import Switches, checked_model, compare, context_lengths, switches_of
+from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.rope_sides import RopeSides
+from niah.engines.base import ModelInfo
 from niah.errors import BackendUnavailable
-from niah.tokens import COMPLETION, WordTokenizer
+from niah.prompts.tokens import COMPLETION, WordTokenizer
 from tests import tiny_models
 from tests.unit.backends.test_rope_sides import SWITCH, longrope
 

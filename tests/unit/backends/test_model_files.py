@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from niah.backends._gguf_describe import find_gguf
-from niah.backends._gguf_file import check_gguf
-from niah.backends._model_files import check_file, check_folder
+from niah.engines.checkpoint.files import check_file, check_folder
+from niah.engines.checkpoint.gguf_describe import find_gguf
+from niah.engines.checkpoint.gguf_file import check_gguf
 from niah.errors import ConfigError
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 269060552\n"

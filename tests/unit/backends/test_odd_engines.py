@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from niah.backends._llamacpp_session import LlamaCppSession
-from niah.backends._server_http import HttpClient
-from niah.backends._vllm_server_open import Facts
-from niah.backends._vllm_server_session import ServerSession
-from niah.backends.base import ModelInfo, SessionRequest
-from niah.backends.llamacpp import LlamaCppOptions
-from niah.backends.vllm_server import VllmServerOptions
+from niah.backends.llamacpp.options import LlamaCppOptions
+from niah.backends.llamacpp.session import LlamaCppSession
+from niah.backends.vllm_server.facts import Facts
+from niah.backends.vllm_server.options import VllmServerOptions
+from niah.backends.vllm_server.session import ServerSession
+from niah.engines.base import ModelInfo, SessionRequest
+from niah.engines.server.http import HttpClient
 from niah.errors import CellError
-from niah.kv.base import KVConfig
-from niah.tokens import COMPLETION, WordTokenizer
+from niah.kv.config import KVConfig
+from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Failure, Prompt
 
 ODD: tuple[Any, ...] = (None, True, -5, 1.5, 10**30, float("nan"), float("inf"), "text", "12", [], [1], {}, {"a": 1})
@@ -191,7 +191,7 @@ def start_odd_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
     from threading import Thread
 
-    from niah.backends import _bounded
+    from niah.engines import bounded as _bounded
 
     monkeypatch.setattr(_bounded, "MOST_BYTES", 2**22)
     servers = []

@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import DynamicCache
 
-from niah.backends._hf_load import Loaded
-from niah.backends._packed import Question, answer_packed, room_needed
-from niah.backends.caches.base import StoredLayer
-from niah.backends.caches.build import build_cache
-from niah.kv.base import KVConfig
+from niah.backends.transformers.cache.build import build_cache
+from niah.backends.transformers.cache.layer import StoredLayer
+from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.packed import Question, answer_packed, room_needed
+from niah.kv.config import KVConfig
 from tests import tiny_models
 
 FP32 = KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")

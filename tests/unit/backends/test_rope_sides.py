@@ -10,16 +10,16 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausalLM
 
-from niah.backends._hf_load import Loaded
-from niah.backends._hf_session import HFSession
-from niah.backends._rope_sides import RopeSides
-from niah.backends.base import ModelInfo, SessionRequest
-from niah.backends.caches.method import Running, Setting
-from niah.backends.caches.ring import Ring
-from niah.backends.transformers import TransformersOptions
+from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.method import Running, Setting
+from niah.backends.transformers.methods.ring import Ring
+from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.rope_sides import RopeSides
+from niah.backends.transformers.session import HFSession
+from niah.engines.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable
-from niah.kv.base import KVConfig
-from niah.tokens import COMPLETION, WordTokenizer
+from niah.kv.config import KVConfig
+from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Prompt
 from tests import tiny_models
 

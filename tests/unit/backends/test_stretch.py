@@ -10,14 +10,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, GPT2Config, LlamaConfig, LlamaForCausalLM
 
-from niah.backends._hf_load import load_model, stretched_config
-from niah.backends._stretch import in_force, stretched, yarn
-from niah.backends._vllm_settings import VllmEngineOptions, engine_settings
-from niah.backends.base import ModelInfo, SessionRequest
-from niah.backends.transformers import TransformersOptions
+from niah.backends.transformers.load import load_model, stretched_config
+from niah.backends.transformers.options import TransformersOptions
+from niah.engines.base import ModelInfo, SessionRequest
+from niah.engines.checkpoint.stretch import in_force, stretched, yarn
+from niah.engines.vllm.arguments import VllmEngineOptions, engine_settings
 from niah.errors import ConfigError
-from niah.kv.parse import parse_one
-from niah.kv.shape import ModelShape
+from niah.kv.grammar import parse_one
+from niah.models.shape import ModelShape
 
 SIZES: dict[str, Any] = {"vocab_size": 97, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
 SIZES |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64}

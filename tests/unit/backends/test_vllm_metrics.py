@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from niah.backends._vllm_server_metrics import CacheInfo, parse_samples, read_cache, read_load
-from niah.backends._vllm_server_open import cache_mismatch
-from niah.backends._vllm_server_sampler import Sampler
+from niah.backends.vllm_server.metrics import CacheInfo, parse_samples, read_cache, read_load
+from niah.backends.vllm_server.open import cache_mismatch
+from niah.backends.vllm_server.sampler import Sampler
 from niah.errors import StoreError
-from niah.kv.parse import parse_one
-from niah.kv.shape import LayerShape, ModelShape
+from niah.kv.grammar import parse_one
+from niah.models.shape import LayerShape, ModelShape
 
 SMOLLM2 = ModelShape("smollm2", (LayerShape("full", 3, 64, 64),) * 30, heads=9, hidden_size=576)
 HYBRID = ModelShape("hybrid", (LayerShape("full", 1, 64, 64), LayerShape("window", 1, 64, 64, window=8)), 4, 256)

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from niah.backends import _nvml
-from niah.backends._vllm_server_process import server_environment
-from niah.backends._vllm_settings import (
+from niah.backends.vllm_server.options import VllmServerOptions
+from niah.backends.vllm_server.process import server_environment
+from niah.engines import gpu as _nvml
+from niah.engines.base import ModelInfo, SessionRequest
+from niah.engines.vllm.arguments import (
     VllmEngineOptions,
     as_flags,
     as_keywords,
@@ -22,13 +24,11 @@ from niah.backends._vllm_settings import (
     engine_settings,
     stored_as,
 )
-from niah.backends.base import ModelInfo, SessionRequest
-from niah.backends.vllm_server import VllmServerOptions
 from niah.errors import BackendUnavailable
-from niah.kv.base import KVConfig
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.zoo import builtin_shape
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
+from niah.models.known import builtin_shape
 
 TQ3 = (("kv-cache-dtype", "turboquant_3bit_nc"), ("max-num-partial-prefills", "2"))
 

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from niah.errors import CellError, ConfigError
-from niah.haystacks.builder import build_context, context_text, min_length, overhead_tokens
-from niah.haystacks.segments import TRAIL, Segmented, tokenise
-from niah.tokens import COMPLETION, Template, Tokenizer, WordTokenizer
+from niah.prompts.builder import build_context, context_text, min_length, overhead_tokens
+from niah.prompts.segments import TRAIL, Segmented, tokenise
+from niah.prompts.tokens import COMPLETION, Template, Tokenizer, WordTokenizer
 from niah.types import Case, Needle
 from tests.small_tokenizers import KINDS, Lines, Village, tokenizer
 

@@ -11,16 +11,16 @@ from itertools import islice
 import pytest
 
 from niah.errors import ConfigError
-from niah.haystacks._grammar import Inflection, finish
-from niah.haystacks._narrator import Telling, all_scenes, grammar, lines, trades
-from niah.haystacks._phrases import VERB_PHRASES
-from niah.haystacks._scenes_daily import FILLERS
-from niah.haystacks._scenes_events import OBJECTS, SEQUELS
-from niah.haystacks._seasons import SEASON_RULES
-from niah.haystacks._talk import TOPICS
-from niah.haystacks._world import World
-from niah.haystacks.chronicle import PLUGIN, VERSION, Chronicle, ChronicleOptions, open_chronicle
-from niah.tasks.words import CITIES
+from niah.haystacks.chronicle.grammar import Inflection, finish
+from niah.haystacks.chronicle.narrator import Telling, all_scenes, grammar, lines, trades
+from niah.haystacks.chronicle.phrases import VERB_PHRASES
+from niah.haystacks.chronicle.plugin import PLUGIN, VERSION, Chronicle, ChronicleOptions, open_chronicle
+from niah.haystacks.chronicle.scenes.daily import FILLERS
+from niah.haystacks.chronicle.scenes.events import OBJECTS, SEQUELS
+from niah.haystacks.chronicle.seasons import SEASON_RULES
+from niah.haystacks.chronicle.talk import TOPICS
+from niah.haystacks.chronicle.world import World
+from niah.prompts.words import CITIES
 
 BANNED = ("special", "magic", "number", "passkey", "pass key", "secret", "code", "needle", "password", "uuid")
 # well-known places; task keys are city names, which the text must never hold

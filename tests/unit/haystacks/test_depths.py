@@ -14,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from niah.errors import ConfigError
-from niah.haystacks import chronicle, needles, noise
-from niah.haystacks.base import Haystack
-from niah.haystacks.breaks import nearest_place, place
-from niah.haystacks.builder import build_context, context_text, min_length
-from niah.haystacks.segments import CLOSED, Segmented, count_whole, tokenise
+from niah.haystacks import needles, noise
+from niah.haystacks.chronicle import plugin as chronicle
 from niah.haystacks.text import Text
+from niah.prompts.breaks import nearest_place, place
+from niah.prompts.builder import build_context, context_text, min_length
+from niah.prompts.haystack import Haystack
+from niah.prompts.segments import CLOSED, Segmented, count_whole, tokenise
+from niah.prompts.tokens import Template, Tokenizer
 from niah.tasks import multikey, single
-from niah.tokens import Template, Tokenizer
 from niah.types import Prompt
 from tests.odd_texts import NAMES, WORDY, odd_text
 from tests.small_tokenizers import tokenizer

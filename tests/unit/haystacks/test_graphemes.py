@@ -6,8 +6,8 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from niah.haystacks.graphemes import joined
-from niah.haystacks.sentences import MAX_SEGMENT_CHARACTERS, split_sentences
+from niah.prompts.graphemes import joined
+from niah.prompts.sentences import MAX_SEGMENT_CHARACTERS, split_sentences
 from tests.odd_texts import NAMES, odd_text
 
 _ODD = (

@@ -9,7 +9,7 @@ import pytest
 
 from niah.errors import ConfigError
 from niah.haystacks.needles import ADJECTIVES, NOUNS, PLUGIN, Needles, NeedlesOptions, open_needles
-from niah.tasks.words import CITIES
+from niah.prompts.words import CITIES
 
 SHAPE = re.compile(r"(?:\n\n| |)The special magic number for ([a-z]+(?:-[a-z]+)+) is ([1-9]\d{6})\.")
 

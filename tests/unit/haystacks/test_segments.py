@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from niah.errors import ConfigError
-from niah.haystacks import noise, segments
-from niah.haystacks.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, count_whole, tokenise
+from niah.haystacks import noise
+from niah.prompts import segments
+from niah.prompts.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, count_whole, tokenise
 from tests.small_tokenizers import KINDS, Lines, Village, tokenizer
 
 _ANCHOR = "Read on."

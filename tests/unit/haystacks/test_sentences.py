@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from niah.haystacks.sentences import MAX_SEGMENT_CHARACTERS, split_sentences
+from niah.prompts.sentences import MAX_SEGMENT_CHARACTERS, split_sentences
 
 CASES = {
     "titles and initials": ["Mr. Ash met Dr. Elm at St. Anne.", " Then J. R. Reed came!", " So did I.", " We left."],

@@ -9,9 +9,9 @@ import pytest
 
 from niah import registry
 from niah.errors import ConfigError
-from niah.kv.base import KVConfig, KVPreset
-from niah.kv.combine import ASPECTS
-from niah.kv.parse import parse_kv, parse_one
+from niah.kv.aspects import ASPECTS
+from niah.kv.config import KVConfig, KVPreset
+from niah.kv.grammar import parse_kv, parse_one
 
 
 @pytest.fixture(autouse=True)

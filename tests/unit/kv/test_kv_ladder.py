@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from niah.errors import ConfigError
+from niah.kv.grammar import parse_kv, parse_one
 from niah.kv.ladder import ladder
-from niah.kv.memory import kv_bytes, paged_bytes
-from niah.kv.parse import parse_kv, parse_one
-from niah.kv.table import memory_rows
-from niah.kv.zoo import builtin_shape
+from niah.kv.memory.table import memory_rows
+from niah.kv.memory.totals import kv_bytes, paged_bytes
+from niah.models.known import builtin_shape
 
 K128 = 131_072
 STEPS = "int8,int8+paged,int4+paged"

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.base import KVConfig
-from niah.kv.formula import formula_text, naive_note
-from niah.kv.memory import (
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.kv.memory.formula_text import formula_text, naive_note
+from niah.kv.memory.table import memory_rows
+from niah.kv.memory.totals import (
     GIB,
     fits,
     human_bytes,
@@ -22,10 +24,8 @@ from niah.kv.memory import (
     stored_tokens,
     weights_bytes,
 )
-from niah.kv.parse import parse_one
-from niah.kv.shape import LayerShape, ModelShape
-from niah.kv.table import memory_rows
-from niah.kv.zoo import builtin_shape
+from niah.models.known import builtin_shape
+from niah.models.shape import LayerShape, ModelShape
 
 K4, K32, K128 = 4096, 32_768, 131_072
 BF16 = KVConfig("bf16")

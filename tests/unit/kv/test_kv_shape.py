@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.base import KVConfig
-from niah.kv.formula import naive_note
-from niah.kv.memory import kv_bytes, reference_bytes, weights_bytes
-from niah.kv.shape import LayerShape, ModelShape
+from niah.kv.config import KVConfig
+from niah.kv.memory.formula_text import naive_note
+from niah.kv.memory.totals import kv_bytes, reference_bytes, weights_bytes
+from niah.models.shape import LayerShape, ModelShape
 
 BASE: dict[str, Any] = {
     "model_type": "llama",

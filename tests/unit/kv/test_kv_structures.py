@@ -7,10 +7,10 @@ import re
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.base import KVConfig
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
-from niah.kv.zoo import builtin_shape
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
+from niah.models.known import builtin_shape
 
 
 @pytest.mark.parametrize(

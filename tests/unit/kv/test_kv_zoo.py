@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.shape import ModelShape
-from niah.kv.zoo import _ALIASES, _ZOO, _index, builtin_names, builtin_shape, find_builtin
+from niah.models.known import _ALIASES, _ZOO, _index, builtin_names, builtin_shape, find_builtin
+from niah.models.shape import ModelShape
 
 # from 4B on the published count has a vision tower that the text config does not describe
 VISION_PARAMETERS = 420_000_000

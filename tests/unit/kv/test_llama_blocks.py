@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.base import block_bytes
-from niah.kv.formula import formula_text
-from niah.kv.memory import MIB, kv_bytes, reference_bytes
-from niah.kv.parse import parse_kv, parse_one
-from niah.kv.shape import LayerShape, ModelShape
-from niah.kv.zoo import builtin_shape
+from niah.kv.config import block_bytes
+from niah.kv.grammar import parse_kv, parse_one
+from niah.kv.memory.formula_text import formula_text
+from niah.kv.memory.totals import MIB, kv_bytes, reference_bytes
+from niah.models.known import builtin_shape
+from niah.models.shape import LayerShape, ModelShape
 
 # sizeof(block_…) in ggml/src/ggml-common.h, QK = 32 in all of them
 BLOCKS = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18, "iq4_nl": 18}

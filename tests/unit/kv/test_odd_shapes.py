@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.shape import ModelShape
+from niah.models.shape import ModelShape
 
 BASE = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100, "intermediate_size": 64}
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from niah.backends._hf_session import HFSession
-from niah.backends.base import SessionRequest
-from niah.backends.caches.method import Setting, open_running
-from niah.backends.transformers import TransformersOptions
-from niah.kv.parse import parse_one
+from niah.backends.transformers.method import Setting, open_running
+from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.session import HFSession
+from niah.engines.base import SessionRequest
+from niah.kv.grammar import parse_one
 from niah.report.asked import setting_lines
 from tests import tiny_models
 

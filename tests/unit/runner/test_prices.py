@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from niah.backends.base import ModelInfo
 from niah.config import GridConfig, Named, PriceConfig, RunConfig
+from niah.engines.base import ModelInfo
+from niah.prompts.tokens import Template, WordTokenizer
 from niah.runner.estimate import estimate
 from niah.runner.plan import make_plan
 from niah.runner.prices import Billed, ListedPrices, OwnPrices, billed, find_prices, why_unpriced
-from niah.tokens import Template, WordTokenizer
 from niah.types import Answer
 
 pytest.importorskip("genai_prices")

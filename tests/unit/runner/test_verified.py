@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from niah.kv.parse import parse_one
+from niah.kv.grammar import parse_one
 from niah.runner.verified import Verified
 from niah.types import Answer, Failure
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from niah.scoring.normalize import first_value, is_settled, judged_part, plain, value_shape
+from niah.prompts.normalize import first_value, is_settled, judged_part, plain, value_shape
 from niah.types import Case
 from tests.unit.scoring.test_exact import CASE, PREFIXED
 

@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from niah.errors import ConfigError
-from niah.tasks.base import ContextLayout
+from niah.prompts.task import ContextLayout
+from niah.prompts.words import CITIES
 from niah.tasks.multikey import MultikeyOptions, fill_gaps, layouts, make
-from niah.tasks.words import CITIES
 
 ELEVEN = [i / 10 for i in range(11)]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from niah.tasks.base import ContextLayout
+from niah.prompts.task import ContextLayout
 from niah.tasks.passkey import PasskeyOptions, layouts, make
 
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from niah.errors import ConfigError
-from niah.tasks.base import ContextLayout
+from niah.prompts.task import ContextLayout
 from niah.tasks.single import SingleOptions, layouts, make
 
 OWN = {

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from niah.errors import ConfigError
-from niah.tasks.words import CITIES, VALUE_WORDS, draw_free, draw_keys, draw_number, draw_values
+from niah.prompts.words import CITIES, VALUE_WORDS, draw_free, draw_keys, draw_number, draw_values
 
 
 def nothing(text: str) -> bool:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import elu, scaled_dot_product_attention
 
-from niah.backends.caches.infini import CompressiveMemory, Infini
-from niah.backends.caches.rotary import Rotary
+from niah.backends.transformers.cache.rotary import Rotary
+from niah.backends.transformers.methods.infini import CompressiveMemory, Infini
 from tests import tiny_models
 from tests.contract.test_methods import _full, fill, ids_of, running
 

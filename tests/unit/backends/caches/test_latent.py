@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from niah.kv.memory import kv_bytes
-from niah.kv.parse import parse_one
+from niah.kv.grammar import parse_one
+from niah.kv.memory.totals import kv_bytes
 from tests import tiny_models
 from tests.contract.test_methods import fill, ids_of, running
 

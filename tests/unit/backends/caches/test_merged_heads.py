@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from niah.backends.caches.merged_heads import mean_pooled
+from niah.backends.transformers.methods.merged_heads import mean_pooled
 from niah.errors import BackendUnavailable
 from tests import tiny_models
 from tests.contract.test_methods import _full, fill, ids_of, running

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from niah.backends._packed import answer_packed
-from niah.backends.caches.method import Running, Setting, open_running
-from niah.backends.caches.partial import merge, partial_attention
-from niah.kv.memory import kv_bytes
+from niah.backends.transformers.method import Running, Setting, open_running
+from niah.backends.transformers.packed import answer_packed
+from niah.backends.transformers.ring.partial import merge, partial_attention
+from niah.kv.memory.totals import kv_bytes
 from tests import tiny_models
 from tests.contract.test_methods import _full, fill, ids_of, questions, running
 

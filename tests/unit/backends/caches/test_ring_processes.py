@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from niah.backends.caches.method import Running, Setting, open_running
-from niah.backends.caches.ring import Ring
+from niah.backends.transformers.method import Running, Setting, open_running
+from niah.backends.transformers.methods.ring import Ring
 from tests import tiny_models
 from tests.contract.test_methods import _full, fill, ids_of
 
@@ -74,7 +74,7 @@ def test_children_end_when_their_parent_is_killed(folder: Path, tmp_path: Path) 
 import time
 from tests import tiny_models
 from tests.contract.test_methods import _full
-from niah.backends.caches.method import Setting, open_running
+from niah.backends.transformers.method import Setting, open_running
 loaded = tiny_models.llama()
 with open_running(Setting(loaded, _full("ring(2)"), tiny_models.shape_of(loaded), {str(folder)!r})) as run:
     run.cache()

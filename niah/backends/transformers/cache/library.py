@@ -1,0 +1,136 @@
+"""Keys or values as a package quantises them for transformers' QuantizedCache: the context packed, the rest in 16 bit.
+
+The numerics, the packing and the order of events are those of transformers (``cache_utils.QuantizedLayer``): the pass
+that brings the context attends to raw keys and values, later ones read the quantised context. Its residual is
+what comes after: tokens of questions, which stay in 16 bit. A second pass of context would round old tokens again,
+as in transformers, so a context is best given whole (``reads_raw``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+from niah.backends.transformers.cache.layer import Side
+
+
+class Quantiser(Protocol):
+    """A package's cache layer, of which only the quantiser is used."""
+
+    def quantise(self, states: torch.Tensor) -> Any: ...
+
+    def restore(self, quantised: Any) -> torch.Tensor: ...
+
+    def tensors(self, quantised: Any) -> tuple[torch.Tensor, ...]:
+        """Every tensor that the quantised states consist of."""
+        ...
+
+    def whole(self, states: torch.Tensor) -> int:
+        """How many of the tokens can be quantised."""
+        ...
+
+
+class Named:
+    """Stands for a codec: the package encodes and decodes, this says what."""
+
+    def __init__(self, element: str) -> None:
+        self.element = element
+
+    def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        raise NotImplementedError("the package's quantiser takes a whole context")
+
+    def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
+        raise NotImplementedError("the package's quantiser gives a whole context")
+
+
+class LibrarySide(Side):
+    """One side of one layer.
+
+    Args:
+        quantiser: of the package.
+        element: stored type, as ``KVConfig`` names it.
+        dtype: of what is not quantised, and of the scales.
+    """
+
+    reads_raw = True
+    depends_on_passes = True
+
+    def __init__(self, quantiser: Quantiser, element: str, dtype: torch.dtype) -> None:
+        super().__init__(Named(element))
+        self.quantiser, self.dtype = quantiser, dtype
+        self.packed: Any = None
+        self.quantised = 0
+        self.tail: torch.Tensor | None = None
+        self.held = 0
+        self._raw: torch.Tensor | None = None
+
+    def append(self, states: torch.Tensor, reserve: int, *, hold: bool = False) -> None:  # noqa: ARG002
+        """As ``Side.append``; nothing is reserved, since each pass packs anew.
+
+        Raises:
+            ValueError: a context goes on while tokens of questions are held.
+        """
+        new = states.to(self.dtype)
+        if hold:
+            self.held += new.shape[2]
+            self._settle(new.clone() if self.tail is None else torch.cat((self.tail, new), dim=2))
+            return
+        if self.held:
+            raise ValueError("the tokens of questions must be cropped before a context goes on")
+        whole = new if not self.used else torch.cat((self.read(self.dtype), new), dim=2)
+        self._raw = whole.to(states.dtype)
+        self.quantised = self.quantiser.whole(whole)
+        self.packed = self.quantiser.quantise(whole[:, :, : self.quantised].contiguous()) if self.quantised else None
+        self._settle(whole[:, :, self.quantised :].clone())
+
+    def _settle(self, tail: torch.Tensor) -> None:
+        self.tail = tail
+        self.used = self.quantised + tail.shape[2]
+        packed = () if self.packed is None else self.quantiser.tensors(self.packed)
+        self.buffers = (*packed, tail)
+        self.peak_bytes = max(self.peak_bytes, sum(b.untyped_storage().nbytes() for b in self.buffers))
+
+    def read(self, dtype: torch.dtype) -> torch.Tensor:
+        """What attention reads: once the raw states of the pass that brought a context, then what is stored."""
+        if self._raw is not None:
+            raw, self._raw = self._raw, None
+            return raw.to(dtype)
+        tail = self.buffers[-1].to(dtype)
+        return tail if self.packed is None else torch.cat((self.quantiser.restore(self.packed).to(dtype), tail), dim=2)
+
+    def keep_ends(self, first: int, last: int) -> None:
+        if self.used > first + last:
+            raise ValueError("QuantizedCache drops no tokens")
+
+    @property
+    def can_crop(self) -> bool:
+        return False
+
+    def can_crop_to(self, count: int) -> bool:
+        return count == self.used - self.held
+
+    def crop(self, count: int) -> None:
+        drop = self.used - count
+        if drop > 0 and self.tail is not None:
+            self.held -= drop
+            self._settle(self.tail[:, :, : self.tail.shape[2] - drop].clone())
+
+    def bytes_of(self, tokens: int) -> int:
+        """Bytes of the context as it is packed, and of what comes behind it in 16 bit, up to ``tokens`` in all."""
+        if self.tail is None:
+            return 0
+        token = self.tail.shape[0] * self.tail.shape[1] * self.tail.shape[3] * self.tail.element_size()
+        packed = sum(b.untyped_storage().nbytes() for b in self.buffers[:-1])
+        return packed + (tokens - self.quantised) * token
+
+    def fresh(self) -> LibrarySide:
+        return LibrarySide(self.quantiser, self.codec.element, self.dtype)
+
+    def fork(self) -> LibrarySide:
+        twin = self.fresh()
+        # each pass packs anew and nothing is changed in place, so the packed context can be shared
+        twin.packed, twin.quantised, twin.held = self.packed, self.quantised, self.held
+        if self.tail is not None:
+            twin._settle(self.tail.clone())  # noqa: SLF001
+        return twin

@@ -1,0 +1,32 @@
+"""Unquantised storage: bf16, fp16 or fp32 elements, whatever dtype the model computes in."""
+
+from __future__ import annotations
+
+import torch
+
+from niah.backends.transformers.cache.layer import CacheFormat, Codec
+from niah.backends.transformers.stored import PLAIN
+from niah.kv.config import KVConfig
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+
+
+class Plain:
+    """Stores elements in one float dtype; reading in the same dtype is a view, not a copy."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.element = next(name for name, known in DTYPES.items() if known == dtype)
+
+    def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (states.to(self.dtype),)
+
+    def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
+        return parts[0].to(dtype)
+
+
+def _codec(kv: KVConfig, side: str) -> Codec:
+    return Plain(DTYPES[kv.k_dtype if side == "k" else kv.v_dtype])
+
+
+PLUGIN = CacheFormat("plain", "unquantised elements of 16 or 32 bit", PLAIN, codec=_codec)

@@ -1,0 +1,76 @@
+"""optimum-quanto, as transformers' QuantizedCache uses it: groups along head_dim, scale and shift in 16 bit."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import torch
+from transformers import cache_utils
+
+from niah.backends.transformers.cache.layer import CacheFormat, Side
+from niah.backends.transformers.cache.library import LibrarySide
+from niah.backends.transformers.cache.packing import unpack
+from niah.backends.transformers.formats.plain import DTYPES
+from niah.backends.transformers.stored import QUANTO
+from niah.kv.config import ELEMENT_BITS, KVConfig
+
+# groups of neighbours along head_dim, per token; transformers' default
+_AXIS = 0
+
+
+class _Quanto:
+    def __init__(self, bits: int, group_size: int) -> None:
+        _use_torch_unpacking()
+        self._layer = cache_utils.QuantoQuantizedLayer(
+            nbits=bits, axis_key=_AXIS, axis_value=_AXIS, q_group_size=group_size
+        )
+
+    def quantise(self, states: torch.Tensor) -> Any:
+        return self._layer._quantize(states, axis=_AXIS)  # noqa: SLF001
+
+    def restore(self, quantised: Any) -> torch.Tensor:
+        states: torch.Tensor = self._layer._dequantize(quantised)  # noqa: SLF001
+        return states
+
+    def tensors(self, quantised: Any) -> tuple[torch.Tensor, ...]:
+        # wrapper tensors give the shape of what they stand for; what they consist of is named by themselves
+        if not hasattr(quantised, "__tensor_flatten__"):
+            return (quantised,)
+        names, _ = quantised.__tensor_flatten__()
+        return tuple(part for name in names for part in self.tensors(getattr(quantised, name)))
+
+    def whole(self, states: torch.Tensor) -> int:
+        return states.shape[2]
+
+
+@cache
+def _use_torch_unpacking() -> torch.library.Library:
+    """Unpack by torch operations; returned, since the registration lasts as long as the library.
+
+    Otherwise the package compiles an extension into its own folder on first use, which needs a compiler and a minute.
+    """
+    import optimum.quanto  # noqa: F401
+
+    library = torch.library.Library("quanto", "IMPL")  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        # torch warns that an operator is overridden, which is the point
+        warnings.simplefilter("ignore", UserWarning)
+        for device in ("CPU", "CUDA"):
+            library.impl("unpack", _unpack, device, allow_override=True)  # type: ignore[no-untyped-call]
+    return library
+
+
+def _unpack(packed: torch.Tensor, bits: int) -> torch.Tensor:
+    return unpack(packed, bits, dim=0)
+
+
+def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
+    element = kv.k_dtype if side == "k" else kv.v_dtype
+    if kv.group_size is None:
+        raise ValueError("quanto needs a group size")
+    return LibrarySide(_Quanto(ELEMENT_BITS[element], kv.group_size), element, DTYPES[sixteen_bit])
+
+
+PLUGIN = CacheFormat("quanto", "optimum-quanto in transformers' QuantizedCache", QUANTO, side=_side)

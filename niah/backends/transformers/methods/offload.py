@@ -1,0 +1,44 @@
+"""The cache in host memory: what a codec stores goes to the host, and one layer at a time comes back to be read."""
+
+from __future__ import annotations
+
+import torch
+from transformers.cache_utils import Cache
+
+from niah.backends.transformers.cache.layer import Codec
+from niah.backends.transformers.method import Method, Running
+from niah.kv.config import KVConfig
+
+
+class OnHost:
+    """A codec whose parts lie on the host; reading brings them to where the states came from."""
+
+    def __init__(self, codec: Codec, device: torch.device) -> None:
+        self.codec, self.device = codec, device
+        self.element = codec.element
+
+    def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(part.to("cpu") for part in self.codec.encode(states))
+
+    def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
+        return self.codec.decode(tuple(part.to(self.device) for part in parts), dtype)
+
+
+class Offloaded(Running):
+    """Layers as they are, stored on the host."""
+
+    def cache(self) -> Cache:
+        held = super().cache()
+        for layer in self.layers(held):
+            layer.wrap(lambda codec: OnHost(codec, self.loaded.device))
+        return held
+
+    def effective(self, held: Cache) -> dict[str, object]:
+        return {**super().effective(held), "kv.device": "cpu (host), read one layer at a time"}
+
+
+def _applies(kv: KVConfig) -> bool:
+    return kv.offload is not None
+
+
+PLUGIN = Method("offload", "the cache in host memory, one layer at a time on the device", _applies, Offloaded)

@@ -1,0 +1,201 @@
+"""The processes of a ring: started when they are first needed, told what to do by lines of JSON, ended for certain.
+
+A child ends when its standard input does, whatever it is waiting for; so it cannot outlive this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from niah.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from niah.backends.transformers.method import Setting
+
+# a rank that says nothing for so long is taken for dead
+COLLECTIVE_TIMEOUT_S = 600
+_END_WAIT_S = 5.0
+_LOST_PEER = "closed by peer"
+_LOOPBACK = "lo" if sys.platform.startswith("linux") else "lo0"
+
+
+def join(transport: str, meeting: Path, rank: int, ranks: int) -> None:
+    """Enter the process group whose ranks meet at a file; only the loopback interface is used."""
+    # both transports look for an interface of their own choice otherwise
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
+    dist.init_process_group(
+        transport,
+        init_method=f"file://{meeting}",
+        rank=rank,
+        world_size=ranks,
+        timeout=timedelta(seconds=COLLECTIVE_TIMEOUT_S),
+    )
+
+
+class RingGroup:
+    """Ranks 1 and up as children of this process, which is rank 0."""
+
+    def __init__(self, setting: Setting, ranks: int) -> None:
+        self._setting, self._ranks = setting, ranks
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.transport = "nccl" if setting.loaded.device.type == "cuda" else "gloo"
+
+    def check(self) -> None:
+        """Refuse what can only be seen once the model is loaded.
+
+        Raises:
+            BackendUnavailable: no process group can be made here, or there are fewer GPUs than ranks.
+        """
+        if not dist.is_available() or dist.is_initialized():
+            raise BackendUnavailable("a ring needs torch.distributed for itself, and it is missing or in use.")
+        cards = torch.cuda.device_count()
+        if self.transport == "nccl" and cards < self._ranks:
+            raise BackendUnavailable(f"a ring of {self._ranks} ranks needs as many GPUs; this machine has {cards}.")
+
+    def ensure(self) -> None:
+        """Start the children unless they run.
+
+        Raises:
+            RuntimeError: a child did not get ready; the message has what it said.
+        """
+        if self._children:
+            return
+        # the ring's own folder lives as long as its processes do
+        self._folder = tempfile.TemporaryDirectory(prefix="niah-ring-")
+        with self.failing_together():
+            for rank in range(1, self._ranks):
+                self._children.append(self._start(rank))
+            # not before all have loaded the model: whoever failed at that would be waited for until the timeout
+            self.replies()
+            join(self.transport, self._meeting, 0, self._ranks)
+
+    @property
+    def _meeting(self) -> Path:
+        return self._path("meeting")
+
+    def _path(self, name: str) -> Path:
+        if self._folder is None:
+            raise RuntimeError("the ring has not been started")
+        return Path(self._folder.name) / name
+
+    def _start(self, rank: int) -> subprocess.Popen[bytes]:
+        setting = self._setting
+        device = setting.loaded.device.type
+        told = {
+            "rank": rank,
+            "ranks": self._ranks,
+            "transport": self.transport,
+            "meeting": str(self._meeting),
+            "source": setting.source,
+            "kv": setting.kv.to_json(),
+            "threads": max(1, setting.threads // self._ranks),
+            "load": {
+                **(setting.load or {}),
+                "device": f"cuda:{rank}" if device == "cuda" else device,
+                "dtype": {torch.bfloat16: "bf16", torch.float16: "fp16"}.get(setting.loaded.dtype, "fp32"),
+            },
+        }
+        with self._path(f"rank-{rank}.log").open("wb") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "niah.backends.transformers.ring.rank"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # an interrupt from the keyboard is for this process, which then ends the children in order
+                start_new_session=True,
+            )
+        _write(child, told)
+        return child
+
+    def send(self, what: str, **arguments: Any) -> None:
+        self.send_each(what, [arguments] * self._ranks)
+
+    def send_each(self, what: str, arguments: Sequence[dict[str, Any]]) -> None:
+        """The same command with each rank's own arguments; those of rank 0 are its own business."""
+        for child, own in zip(self._children, arguments[1:], strict=True):
+            _write(child, {"do": what, **own})
+
+    def broadcast(self, seen: torch.Tensor) -> None:
+        dist.broadcast(seen.to(torch.uint8), 0)
+
+    def replies(self) -> list[Any]:
+        """One line from each child.
+
+        Raises:
+            RuntimeError: a child has ended instead.
+        """
+        found = []
+        for child in self._children:
+            line = child.stdout.readline() if child.stdout else b""
+            if not line:
+                raise RuntimeError("a rank of the ring has ended")
+            found.append(json.loads(line))
+        return found
+
+    @contextmanager
+    def failing_together(self) -> Iterator[None]:
+        """When this rank or another fails, all end, and the error says what the first one to fail said."""
+        try:
+            yield
+        except (RuntimeError, OSError, ValueError) as err:
+            said = self._last_words()
+            self.close()
+            raise RuntimeError(f"the ring failed: {said or err}") from err
+
+    def _last_words(self) -> str:
+        """What the rank said that failed first: the others only say that they lost their peer."""
+        found = []
+        for rank, child in enumerate(self._children, 1):
+            try:
+                child.wait(timeout=1.0)
+            except subprocess.TimeoutExpired:
+                continue
+            lines = self._path(f"rank-{rank}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            found.append(f"rank {rank}: {lines[-1] if lines else f'exit code {child.returncode}'}")
+        return min(found, key=lambda text: _LOST_PEER in text, default="")
+
+    def close(self) -> None:
+        """End all children; those that do not end by themselves are killed."""
+        children, self._children = self._children, []
+        for child in children:
+            for stream in (child.stdin, child.stdout):
+                if stream is not None:
+                    _close(stream)
+        for child in children:
+            try:
+                child.wait(_END_WAIT_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        if dist.is_available() and dist.is_initialized() and self._folder is not None:
+            dist.destroy_process_group()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def _write(child: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+    if child.stdin is None:
+        raise RuntimeError("a rank of the ring cannot be told anything")
+    child.stdin.write(json.dumps(message).encode() + b"\n")
+    child.stdin.flush()
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except BrokenPipeError:
+        return  # the child has ended already, which is what closing is for

@@ -1,0 +1,104 @@
+"""vLLM behind its HTTP server: started here and ended for certain, or one that runs already; memory by its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from niah.backends.vllm_server.options import VllmServerOptions
+from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.checkpoint.gguf import is_alias
+from niah.engines.server.http import is_loopback
+from niah.engines.vllm.arguments import describe_for_engine
+from niah.engines.vllm.check import problems
+from niah.kv.config import KVConfig
+from niah.models.shape import ModelShape
+from niah.types import Host, Problem
+
+# options that are arguments of a start
+_STARTING = (
+    "port",
+    "startup_timeout_s",
+    "threads",
+    "dtype",
+    "pool_bytes",
+    "block_size",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "enforce_eager",
+    "hybrid_manager",
+)
+
+
+def _describe(options: VllmServerOptions, model: str) -> ModelInfo:
+    info = describe_for_engine(options, model)
+    return replace(info, numerics={"dtype": "the server's" if options.base_url else options.dtype})
+
+
+def _check(options: VllmServerOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
+    if options.base_url is None:
+        return [] if options.trust_me else problems(options, kv, shape, host)
+    found = [*_address(options, options.base_url), *_fixed(options, kv)]
+    if not options.trust_me:
+        # what the server's machine can run is not known from here, so only what vLLM has nowhere is refused
+        found += problems(options, kv, shape, Host(device="cuda"))
+    return found
+
+
+def _address(options: VllmServerOptions, url: str) -> Iterator[Problem]:
+    # the value may hold a password, so it is shown without
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        yield Problem("backend.base_url", url, "it is no http address", "Write for instance http://127.0.0.1:8000.")
+        return
+    shown = f"{parts.scheme}://{parts.hostname}"
+    if parts.username or parts.password:
+        reason = "a name or password in an address would be stored with the run"
+        yield Problem("backend.base_url", shown, reason, "Put the server's key into VLLM_API_KEY.")
+    if parts.scheme == "http" and not is_loopback(url) and not options.allow_remote:
+        reason = "plain http to another machine can be read on the way"
+        yield Problem("backend.base_url", shown, reason, "Use https, a tunnel, or --set backend.allow_remote=true.")
+
+
+def _fixed(options: VllmServerOptions, kv: KVConfig) -> Iterator[Problem]:
+    """What only a start could set."""
+    for name in _STARTING:
+        if name in options.model_fields_set:
+            reason = "a server that runs already cannot be told that"
+            yield Problem(f"backend.{name}", str(getattr(options, name)), reason, "Drop it, or drop backend.base_url.")
+    parts = (kv.block_size, kv.pool_bytes, kv.prefill_chunk, kv.native or None, kv.window, kv.rope, kv.offload)
+    if any(part is not None for part in (*parts, kv.skip_layers or None)) or max(kv.tp, kv.pp, kv.context_parallel) > 1:
+        reason = "a server that runs already keeps its windows, layers, blocks, pool, chunk and ranks"
+        yield Problem("kv", kv.name, reason, "Drop those parts, or drop backend.base_url.")
+
+
+class _Engine:
+    def __init__(self, options: VllmServerOptions, info: ModelInfo) -> None:
+        self._options, self._info = options, info
+
+    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
+        from niah.backends.vllm_server.open import opened_session
+
+        return opened_session(self._options, self._info, request)
+
+
+@asynccontextmanager
+async def _open(options: VllmServerOptions, info: ModelInfo) -> AsyncIterator[Engine]:
+    # the KV setting is an argument of the server itself, so each session starts its own
+    yield _Engine(options, info)
+
+
+PLUGIN = BackendPlugin(
+    name="vllm-server",
+    summary="vLLM behind its HTTP server, started here or running already: KV memory by its metrics",
+    options=VllmServerOptions,
+    describe=_describe,
+    check=_check,
+    open=_open,
+    default_model="smollm2",
+    default_kv=("bf16",),
+    requires=(("transformers", "transformers"),),
+    is_known_here=lambda _, model: is_alias(model),
+)

@@ -1,0 +1,121 @@
+"""What the official SDKs of OpenAI and Anthropic, made by the same generator, raise: turned into our faults."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+
+import httpx2
+
+from niah.engines.bounded import HEADERS, UnreadableReply, async_hooks, cause_of, hooks
+from niah.engines.hosted.faults import ApiFault, fault_of_status, transport_faults
+from niah.engines.hosted.options import ApiOptions, is_loopback
+from niah.errors import BackendUnavailable
+
+# for the first contact: later ones are patient, since a server that was there comes back
+_PATIENCE_S = 4.0
+_PAUSE_S = 0.4
+
+
+def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False) -> dict[str, Any]:
+    """Arguments of an ``httpx2`` client; certificates are always verified, and replies are read up to a limit."""
+    return {
+        "timeout": httpx2.Timeout(options.request_timeout_s, connect=options.connect_timeout_s),
+        # the session itself limits what is in flight
+        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=options.concurrency),
+        # a proxy for the world outside has nothing to do with this machine's own address
+        "trust_env": not is_loopback(base_url),
+        "verify": _verifying(),
+        "headers": HEADERS,
+        "event_hooks": async_hooks(httpx2) if is_async else hooks(httpx2),
+    }
+
+
+def require_reachable(options: ApiOptions, base_url: str) -> None:
+    """Look whether anything is there at all, for a few seconds: asked as a cell is, it would be minutes.
+
+    Raises:
+        BackendUnavailable: nothing takes a connection at the address.
+    """
+    # shorter than the look, so that one who takes a connection and keeps silent is told from one who is not there
+    patient = min(_PATIENCE_S / 2, options.connect_timeout_s)
+    arguments = http_arguments(options, base_url) | {"timeout": httpx2.Timeout(patient)}
+    with httpx2.Client(**arguments) as client:
+        why = _first_contact(client, options, base_url)
+    if not why:
+        return
+    if is_loopback(base_url):
+        raise BackendUnavailable(f"no server answers at {base_url}: {why}. Is it running?")
+    raise BackendUnavailable(
+        f"{base_url} cannot be reached: {why}. Look at the network (or a proxy, HTTPS_PROXY), or at backend.base_url."
+    )
+
+
+def _first_contact(client: httpx2.Client, options: ApiOptions, base_url: str) -> str:
+    """Why nothing could be reached in a few looks; empty when something was."""
+    started, pause, why = time.monotonic(), _PAUSE_S, ""
+    for attempt in range(options.attempts):
+        left = _PATIENCE_S - (time.monotonic() - started)
+        if attempt and left <= pause:
+            break
+        time.sleep(pause if attempt else 0)
+        why = in_time(partial(_why_unreachable, client, base_url), max(0.5, left))
+        if not why:
+            break
+    return why
+
+
+def in_time(ask: Callable[[], str], seconds: float) -> str:
+    """What ``ask`` finds out, or that there was no answer: looking up a name knows no limit of its own."""
+    found: list[str] = []
+    worker = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    worker.start()
+    worker.join(seconds)
+    return found[0] if found else f"no answer in {seconds:.1f} s"
+
+
+def _why_unreachable(client: httpx2.Client, base_url: str) -> str:
+    try:
+        client.head(base_url)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as err:
+        return re.sub(r"^\[Errno [-\d]+\] ", "", str(err) or type(err).__name__).rstrip(".")
+    except (httpx2.HTTPError, UnreadableReply, RuntimeError):
+        return ""  # something is there, whatever it makes of the question
+    return ""
+
+
+@cache
+def _verifying() -> ssl.SSLContext:
+    """One context for all clients, since reading the authorities' certificates takes a tenth of a second."""
+    return httpx2.create_ssl_context()
+
+
+@contextmanager
+def sdk_faults(service: str, sdk: Any) -> Iterator[None]:
+    """Turn the exceptions of an SDK, given as its module, into ours.
+
+    Raises:
+        ApiFault, BackendUnavailable: see ``fault_of_status``.
+    """
+    try:
+        with transport_faults(service):
+            yield
+    except sdk.APITimeoutError as err:
+        raise ApiFault("timeout", f"{service} did not answer in time", retryable=True) from err
+    except sdk.APIConnectionError as err:
+        if (found := cause_of(err)) is not None:
+            raise ApiFault(found.kind, f"{service}: {found}") from err
+        cause = err.__cause__ or err
+        raise ApiFault("connection_lost", f"{service}: {str(cause) or type(cause).__name__}", retryable=True) from err
+    except sdk.APIStatusError as err:
+        body = err.response.text if err.response.is_closed else json.dumps(err.body)
+        raise fault_of_status(err.status_code, body, err.response.headers, service) from err
+    except sdk.APIError as err:
+        raise ApiFault("bad_reply", f"{service}: {err}", retryable=True) from err

@@ -1,0 +1,218 @@
+"""KV settings as people write them: ``bf16,int4(group_size=64),k8v4+window(1024),gqa(1)+int8+skip(0,-1)``.
+
+A comma divides settings, ``+`` joins the parts of one. What parts may stand together is said in ``combine``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from niah import registry
+from niah.errors import ConfigError, near
+from niah.kv.aspects import Part, check_combination, combine
+from niah.kv.config import SIXTEEN_BIT, KVConfig, KVPreset
+
+Argument = int | float | str
+ALIASES: Mapping[str, str] = {"fp8": "fp8_e4m3", "f16": "fp16"}
+# stands for the model's own 16-bit type where a list of settings is written before the model is known
+REFERENCE_NAME = "reference"
+_SETTING = re.compile(r"(?P<name>[\w.:+-]+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
+_COUNTS = (
+    "group_size",
+    "residual",
+    "window",
+    "sinks",
+    "kv_heads",
+    "segment",
+    "prefill_chunk",
+    "block_size",
+    "context_parallel",
+)
+# fields where 0 is a value and not a mistake
+_MAY_BE_ZERO = ("residual", "sinks")
+
+
+def split_settings(text: str, at: str = ",") -> list[str]:
+    """The parts of a list, divided by commas or by another sign; those within parentheses do not split.
+
+    Raises:
+        ConfigError: an empty part, or parentheses that do not pair.
+    """
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            break
+        if character == at and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    if depth != 0:
+        raise ConfigError(
+            f"KV settings {text!r}: parentheses do not pair; write for instance 'bf16,int4(group_size=64)'."
+        )
+    parts.append(text[start:].strip())
+    if not all(parts):
+        where, example = ("between commas", "bf16,int8") if at == "," else (f"beside the {at}", f"int8{at}skip(0,-1)")
+        raise ConfigError(f"KV settings {text!r}: a name is missing {where}; write for instance {example!r}.")
+    return parts
+
+
+def parse_kv(text: str, native_dtype: str | None = None) -> list[KVConfig]:
+    """The settings of a comma list in order, each once.
+
+    Args:
+        native_dtype: the model's 16-bit type, which ``reference`` then stands for.
+
+    Raises:
+        ConfigError: an unknown name, a wrong argument, or ``reference`` without a known model.
+    """
+    settings: dict[str, KVConfig] = {}
+    for part in split_settings(text):
+        setting = parse_one(part, native_dtype)
+        settings.setdefault(setting.name, setting)
+    return list(settings.values())
+
+
+def reference_for(native_dtype: str) -> KVConfig:
+    """The unquantised setting in a model's own 16-bit type, ``bf16`` or ``fp16``.
+
+    Raises:
+        ConfigError: another type.
+    """
+    if native_dtype not in SIXTEEN_BIT:
+        raise ConfigError(f"{native_dtype!r} is no 16-bit type; the reference cache is bf16 or fp16.")
+    return parse_one(native_dtype)
+
+
+def parse_one(text: str, native_dtype: str | None = None) -> KVConfig:
+    """One setting: a preset's name, with arguments by position or by name, or several of them joined by ``+``.
+
+    The setting's own name is the canonical spelling: the presets' names in a fixed order, with the arguments that
+    differ from their defaults.
+
+    Args:
+        native_dtype: the model's 16-bit type, which ``reference`` then stands for.
+
+    Raises:
+        ConfigError: no such preset (a near one is offered), an argument that is unknown, missing or of a wrong type,
+            or parts that do not go together.
+    """
+    parts = [_part(part, native_dtype) for part in split_settings(text, "+")]
+    if len(parts) > 1:
+        return combine(parts)
+    check_combination(parts[0].setting)
+    return parts[0].setting
+
+
+def _part(text: str, native_dtype: str | None) -> Part:
+    match = _SETTING.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{text!r} is not a KV setting; write a preset such as int8 or int4(group_size=64).")
+    name = match["name"]
+    if name.lower() == REFERENCE_NAME and native_dtype is not None:
+        if native_dtype not in SIXTEEN_BIT:
+            raise ConfigError(f"{native_dtype!r} is no 16-bit type; the reference cache is bf16 or fp16.")
+        name = native_dtype
+    preset = _preset(name)
+    setting = _open_list(preset, match["arguments"]) if preset.rest else _made(preset, match["arguments"])
+    _check_counts(setting, text)
+    return Part.of(setting, is_plain_type=not preset.parameters and not preset.rest)
+
+
+def _made(preset: KVPreset, text: str | None) -> KVConfig:
+    parameters = dict(preset.parameters or {})
+    given = _arguments(preset.name, parameters, text)
+    missing = [name for name, default in parameters.items() if default is None and name not in given]
+    if missing:
+        example = ",".join(f"{name}=…" for name in missing)
+        raise ConfigError(f"{preset.name} needs {' and '.join(missing)}; write {preset.name}({example}).")
+    defaults = {name: value for name, value in parameters.items() if value is not None}
+    changed = {name: given[name] for name in parameters if name in given and given[name] != defaults.get(name)}
+    return replace(preset.make(**{**defaults, **given}), name=_canonical(preset.name, changed))
+
+
+def _open_list(preset: KVPreset, text: str | None) -> KVConfig:
+    """A preset whose arguments are a list of whole numbers and words, each named once in the setting's own name."""
+    if text is None or not text.strip():
+        raise ConfigError(f"{preset.name} needs {preset.rest}; write for instance {preset.example}.")
+    values: list[int | str] = []
+    for part in split_settings(text):
+        if "=" in part:
+            raise ConfigError(f"{preset.name}({text}): {preset.rest} have no names; write {preset.example}.")
+        value = int(part) if re.fullmatch(r"[+-]?\d{1,18}", part) else part
+        if value not in values:
+            values.append(value)
+    return replace(preset.make(*values), name=f"{preset.name}({','.join(map(str, values))})")
+
+
+def _preset(name: str) -> KVPreset:
+    wanted = ALIASES.get(name.lower(), name)
+    known = registry.names("kv")
+    # INT8 is what people see in papers, tq-k8v4 what files cannot be called
+    wanted = next((option for option in known if _plain(option) == _plain(wanted)), wanted)
+    if wanted not in known:
+        raise ConfigError(f"no KV setting named {name!r}.{near(name, [*known, *ALIASES])}")
+    preset = registry.load("kv", wanted)
+    if not isinstance(preset, KVPreset):
+        raise ConfigError(f"the KV setting {wanted!r} is a {type(preset).__name__}; its PLUGIN must be a KVPreset.")
+    return preset
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _arguments(preset: str, parameters: Mapping[str, Argument | None], text: str | None) -> dict[str, Argument]:
+    """Arguments by name, converted to the type of their default."""
+    given: dict[str, Argument] = {}
+    if text is None or not text.strip():
+        return given
+    order = list(parameters)
+    for position, part in enumerate(split_settings(text)):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            if any("=" in earlier for earlier in split_settings(text)[:position]):
+                raise ConfigError(f"{preset}({text}): {part!r} stands after a named argument; give it a name too.")
+            if position >= len(order):
+                raise ConfigError(f"{preset}({text}): {_takes(preset, order)}, so {part!r} has no place; leave it out.")
+            name, value = order[position], part
+        if name not in parameters:
+            raise ConfigError(f"{preset}({text}): no argument {name!r}; {_takes(preset, order)}.{near(name, order)}")
+        if name in given:
+            raise ConfigError(f"{preset}({text}): {name} is given twice; leave one out.")
+        given[name] = _convert(preset, name, value, parameters[name])
+    return given
+
+
+def _takes(preset: str, order: Sequence[str]) -> str:
+    return f"{preset} takes {', '.join(order)}" if order else f"{preset} takes no arguments"
+
+
+def _convert(preset: str, name: str, text: str, default: Argument | None) -> Argument:
+    kinds: tuple[type[int] | type[float] | type[str], ...] = (int, float, str) if default is None else (type(default),)
+    for kind in kinds:
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    wanted = "a whole number" if kinds == (int,) else "a number"
+    raise ConfigError(f"{preset}: {name} is {text!r}; give {wanted}, for instance {name}={default}.")
+
+
+def _check_counts(setting: KVConfig, text: str) -> None:
+    """Required arguments have no default to take a type from, so the finished setting is looked at."""
+    for field in _COUNTS:
+        value = getattr(setting, field)
+        least = 0 if field in _MAY_BE_ZERO else 1
+        if value is None and field not in _MAY_BE_ZERO:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"{text!r}: {field} is {value!r}; give a whole number of at least {least}.")
+
+
+def _canonical(name: str, changed: Mapping[str, Argument]) -> str:
+    if not changed:
+        return name
+    return f"{name}({','.join(f'{key}={value}' for key, value in changed.items())})"

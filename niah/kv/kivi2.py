@@ -1,7 +1,0 @@
-"""KIVI in two bits."""
-
-from __future__ import annotations
-
-from niah.kv._kivi import kivi_preset
-
-PLUGIN = kivi_preset(2)

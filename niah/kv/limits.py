@@ -1,0 +1,24 @@
+"""Settings against the prompts of a run: what can only be said once the questions are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from niah.kv.config import KVConfig
+from niah.types import Problem
+
+
+def prompt_problems(kv: KVConfig, context_tokens: int, question_tokens: int) -> Iterator[Problem]:
+    """Why a setting cannot serve a prompt of so many tokens: context, and question with its answer.
+
+    A window that does not hold sinks, question and answer would lose the question while it is answered.
+    """
+    needed = question_tokens + kv.sinks
+    for what, tokens in (("window", kv.window), ("segment", kv.segment if kv.memory == "infini" else None)):
+        if tokens is not None and tokens < needed:
+            sinks = f" and {kv.sinks} sinks" if kv.sinks else ""
+            reason = f"a {what} of {tokens:,} tokens does not hold question and answer of {question_tokens:,}{sinks}"
+            yield Problem("kv", kv.name, reason, f"Use a {what} of at least {needed}.")
+    if kv.context_parallel > context_tokens:
+        reason = f"{kv.context_parallel:,} ranks share a context of {context_tokens:,} tokens: some would have none"
+        yield Problem("kv", kv.name, reason, f"Use at most {context_tokens} ranks, or longer prompts.")

@@ -1,0 +1,12 @@
+"""8-bit integers with one scale per token and KV head, for keys and for values."""
+
+from __future__ import annotations
+
+from niah.kv.config import KVConfig, KVPreset
+
+
+def _make() -> KVConfig:
+    return KVConfig("int8", "int8", "int8", granularity="token_head", symmetric=True)
+
+
+PLUGIN = KVPreset("int8", "8-bit integers, one fp32 scale per token and KV head (symmetric)", _make)

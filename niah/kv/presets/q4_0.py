@@ -1,0 +1,7 @@
+"""llama.cpp's block type q4_0: 4-bit integers with an fp16 scale."""
+
+from __future__ import annotations
+
+from niah.kv.families.llama import block_preset
+
+PLUGIN = block_preset("q4_0", "4-bit integers with an fp16 scale")
