@@ -110,7 +110,7 @@ def _entry(plugin: Any, name: str) -> dict[str, Any]:
 
 def _presets(model: str) -> list[dict[str, Any]]:
     from niah import registry
-    from niah.cli.memory import resolve_shape
+    from niah.engines.checkpoint.shape_by_name import resolve_shape
     from niah.kv.grammar import parse_one
     from niah.runner.host import this_host
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from niah.store.read import RunRecord
 from niah.store.schema import Row
-
-if TYPE_CHECKING:
-    from niah.report.summary import SettingSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,14 @@ def cost_usd(rows: Iterable[Row]) -> float | None:
     return sum(known) if known else None
 
 
-def total_cost(settings: Iterable[SettingSummary]) -> float | None:
+class HasCost(Protocol):
+    """A setting whose cost may be known."""
+
+    @property
+    def cost_usd(self) -> float | None: ...
+
+
+def total_cost(settings: Iterable[HasCost]) -> float | None:
     """The same over settings."""
     known = [item.cost_usd for item in settings if item.cost_usd is not None]
     return sum(known) if known else None

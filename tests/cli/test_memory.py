@@ -13,7 +13,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from niah import registry
-from niah.cli.memory import memory, resolve_shape
+from niah.cli.memory import memory
+from niah.engines.checkpoint.shape_by_name import resolve_shape
 from niah.errors import ConfigError
 
 CONFIG = {
