@@ -30,6 +30,7 @@ def _own_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(registry, "_from_files", dict(registry._from_files))
     monkeypatch.setattr(registry, "_digests", dict(registry._digests))
+    monkeypatch.setattr(registry, "_paths", dict(registry._paths))
 
 
 @pytest.fixture(scope="session")

@@ -24,17 +24,14 @@ def cell(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     cell_id: Annotated[str, typer.Argument(help="Cell id; its first letters are enough.", metavar="ID")],
     prompt: Annotated[bool, typer.Option("--prompt", help="Print the whole prompt.")] = False,
-    plugin: Plugin = None,
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
     trust_run: TrustRun = False,
     as_json: Json = False,
 ) -> None:
     """Needle in its surroundings, question, answer, and why it scored so."""
-    from niah import registry
     from niah.api import load
     from niah.errors import NiahError, StoreError
 
-    for path in plugin or []:
-        registry.add_file(path)
     record = load(run)
     row = find_row(record, cell_id)
     built, why = None, ""

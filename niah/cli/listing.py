@@ -23,15 +23,12 @@ def list_(
     model: Annotated[
         str, typer.Option("--model", help="For 'kv': the model that settings are checked for.")
     ] = "smollm2",
-    plugin: Plugin = None,
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
     as_json: Json = False,
 ) -> None:
     """Names with a line each; 'kv' asks every backend what it can run on this machine, and why not."""
-    from niah import registry
     from niah.errors import ConfigError, near
 
-    for path in plugin or []:
-        registry.add_file(path)
     if what not in WHAT:
         raise ConfigError(f"nothing to list under {what!r}.{near(what, WHAT)}")
     document = _document(what, results, model)
@@ -87,16 +84,24 @@ def _print_presets(presets: list[dict[str, Any]]) -> None:
 
 
 def _document(what: str, results: Path, model: str) -> dict[str, list[dict[str, Any]]]:
-    from niah import registry
-
     if what == "kv":
         return {"presets": _presets(model)}
     if what == "models":
         return {"models": _models()}
     if what == "runs":
         return {"runs": _runs(results)}
-    kind = "scoring" if what == "scorers" else what
-    return {what: [_entry(registry.load(kind, name), name) for name in registry.names(kind)]}
+    plugins = _loaded("scoring" if what == "scorers" else what)
+    return {what: [_entry(plugin, name) for name, plugin in plugins.items()]}
+
+
+def _loaded(kind: str) -> dict[str, Any]:
+    """All plugins of a kind; what an installed package brings and cannot be loaded is told."""
+    from niah import registry
+
+    plugins, faults = registry.load_all(kind)
+    for fault in faults:
+        say(f"niah: {fault}", err=True)
+    return plugins
 
 
 def _entry(plugin: Any, name: str) -> dict[str, Any]:
@@ -109,16 +114,14 @@ def _entry(plugin: Any, name: str) -> dict[str, Any]:
 
 
 def _presets(model: str) -> list[dict[str, Any]]:
-    from niah import registry
     from niah.engines.checkpoint.shape_by_name import resolve_shape
     from niah.kv.grammar import parse_one
     from niah.runner.host import this_host
 
     shape, host = resolve_shape(model), this_host()
-    backends = {name: registry.load("backends", name) for name in registry.names("backends")}
+    backends = _loaded("backends")
     presets = []
-    for name in registry.names("kv"):
-        preset = registry.load("kv", name)
+    for name, preset in _loaded("kv").items():
         required = [k for k, default in (preset.parameters or {}).items() if default is None]
         shown = f"{name}({','.join(f'{k}=512' for k in required)})" if required else name
         setting = parse_one(preset.example or shown)

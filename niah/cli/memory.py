@@ -44,18 +44,15 @@ def memory(
         bool,
         typer.Option("--ladder", help="Combined savings step by step, from MHA in 16 bit on; --kv names the steps."),
     ] = False,
-    plugin: Plugin = None,
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on the last line.")] = False,
 ) -> None:
     """Exact KV-cache bytes by setting and length, beside the textbook formula and the weights."""
-    from niah import registry
     from niah.grid import parse_lengths
     from niah.kv.grammar import parse_kv
     from niah.kv.memory.table import memory_rows
     from niah.kv.memory.totals import parse_bytes
 
-    for path in plugin or []:
-        registry.add_file(path)
     gpu_bytes = None if gpu is None else parse_bytes(gpu)
     length_list = parse_lengths(lengths)
     shape = resolve_shape(model)

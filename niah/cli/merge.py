@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from niah.cli.options import Json
+from niah.cli.options import Json, Plugin
 from niah.cli.say import say
 
 
@@ -17,6 +17,7 @@ def merge(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Folder of run folders. Default: where the first shard is.")
     ] = None,
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
     as_json: Json = False,
 ) -> None:
     """Put the shards of a run together, with their maps and report.

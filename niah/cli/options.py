@@ -113,8 +113,26 @@ Shard: TypeAlias = Annotated[
 Cache: TypeAlias = Annotated[
     str | None, typer.Option("--cache", metavar="[DIR]", help="Keep answers, and use those kept before.")
 ]
+
+
+def _load_plugins(context: typer.Context, files: list[Path] | None) -> list[Path] | None:
+    """Load what the user names before the command looks a name up; nothing is run to complete a line in a shell."""
+    if not context.resilient_parsing:
+        from niah import registry
+
+        for file in files or []:
+            registry.add_file(file)
+    return files
+
+
 Plugin: TypeAlias = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="Python file with KIND and PLUGIN, for this run only.")
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        callback=_load_plugins,
+        help="Python file with further settings, tasks, haystacks, scorers or backends; may be given several times.",
+    ),
 ]
 TrustRun: TypeAlias = Annotated[
     bool,
@@ -148,7 +166,7 @@ def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | N
     own = [str(path) for path in flags.get("plugin") or []]
     asked = apply_sets({}, [item for item in sets or [] if item.partition("=")[0].strip() == "plugins"])
     # names are looked up while the rest is read, so plugins come first
-    for path in [*named, *map(Path, own), *map(Path, asked.get("plugins", []))]:
+    for path in [*named, *map(Path, asked.get("plugins", []))]:
         registry.add_file(path)
     layer = _layer(flags) | ({"plugins": [*base.get("plugins", []), *own]} if own else {})
     return build_config(apply_sets(merge(base, layer), sets or []))

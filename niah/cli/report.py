@@ -20,7 +20,7 @@ def report(
     palette: Annotated[
         str, typer.Option("--palette", help="cividis, or classic: the red, yellow and green of 2023.")
     ] = "cividis",
-    plugin: Plugin = None,
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
     trust_run: TrustRun = False,
     as_json: Json = False,
 ) -> None:
@@ -28,7 +28,6 @@ def report(
 
     Of several runs, the first is what the others are compared with; their report needs a file of its own.
     """
-    from niah import registry
     from niah.api import load, write_outputs
     from niah.errors import ConfigError
     from niah.report.html import write_report
@@ -40,8 +39,6 @@ def report(
         raise ConfigError(
             "the report of several runs belongs to none of them. Name its file with -o, as in -o report.html."
         )
-    for path in plugin or []:
-        registry.add_file(path)
     records = [load(path) for path in runs]
     target = output or records[0].path / "report.html"
     if output is None:

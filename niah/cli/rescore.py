@@ -17,7 +17,7 @@ def rescore(
     scorer: Annotated[
         str | None, typer.Option("--scorer", help="Another scorer than the task's own; see niah list scorers.")
     ] = None,
-    plugin: Plugin = None,
+    plugin: Plugin = None,  # noqa: ARG001 (loaded by the option)
     trust_run: TrustRun = False,
     as_json: Json = False,
 ) -> None:
@@ -26,8 +26,6 @@ def rescore(
     from niah.api import load, write_outputs
     from niah.runner.rescore import rescore as judge
 
-    for path in plugin or []:
-        registry.add_file(path)
     record = load(run)
     if scorer is not None:
         registry.load("scoring", scorer)  # a wrong name is told before the plan is made

@@ -33,7 +33,7 @@ def rungs(plan: Plan) -> list[dict[str, Any]]:
     """
     task = plan.workshop.task
     if task.rungs is None:
-        names = [name for name in registry.names("tasks") if registry.load("tasks", name).rungs is not None]
+        names = [name for name, its in registry.load_all("tasks")[0].items() if its.rungs is not None]
         raise ConfigError(
             f"the task {task.name!r} has no rungs of difficulty to choose from; use --task {' or '.join(names)}, or "
             "leave out --difficulty."

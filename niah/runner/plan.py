@@ -375,7 +375,7 @@ def _no_batch(config: RunConfig, backend: BackendPlugin[Any]) -> Iterable[Proble
     if not config.batch:
         return
     if not backend.has_batches:
-        able = [name for name in registry.names("backends") if registry.load("backends", name).has_batches]
+        able = [name for name, its in registry.load_all("backends")[0].items() if its.has_batches]
         hint = f"Leave out --batch, or use --backend {' or '.join(able)}."
         yield Problem("batch", "true", f"the backend {backend.name!r} has no batches", hint)
     if config.reuse == "verify":

@@ -25,8 +25,9 @@ KEY = "sentinel-9f2c7e51ab"
 PLUGIN = """
 from pathlib import Path
 Path({marker!r}).write_text("loaded")
+from dataclasses import replace
 from niah.tasks.multikey import PLUGIN
-KIND = "tasks"
+PLUGIN = replace(PLUGIN, name="evil")
 """
 
 
