@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback import close_other_sockets
+from tests.helpers.loopback import close_other_sockets
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -44,6 +44,6 @@ def smollm2_folder() -> Path:
 @pytest.fixture
 def niah(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """The command ``niah`` in this process."""
-    from tests.command import Command
+    from tests.helpers.command import Command
 
     return Command(monkeypatch, capsys)

@@ -14,7 +14,7 @@ import pytest
 from niah import registry
 from niah.config import build_config, load_yaml, validate
 from niah.store.read import RunRecord
-from tests.made_rows import make_row
+from tests.helpers.made_rows import make_row
 
 ODD = "=cmd|' /C calc'!A0 \x07 <b>&\ud83d"
 

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from niah.engines.checkpoint.loadable import check_loadable
 from niah.errors import ConfigError
-from tests.small_tokenizers import gpt2_rust
+from tests.helpers.small_tokenizers import gpt2_rust
 
 LLAMA = {
     "model_type": "llama",

@@ -15,10 +15,10 @@ from niah.kv.grammar import parse_one
 from niah.runner.host import this_host
 from niah.runner.plan import Plan, make_plan
 from niah.types import Answer, Host, Prompt, Reply
-from tests import tiny_models
-from tests.small_tokenizers import gpt2_rust
+from tests.helpers import tiny_models
+from tests.helpers.small_tokenizers import gpt2_rust
 
-# models behind an API are tested against servers on loopback, in tests/api
+# models behind an API are tested against servers on loopback, in tests/engines/hosted
 API = ("anthropic", "gemini", "openai")
 HERE = [name for name in registry.names("backends") if not name.startswith("vllm") and name not in API]
 # a real model on one core takes its time

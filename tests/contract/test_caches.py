@@ -20,7 +20,7 @@ from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
 from niah.types import Host
-from tests import tiny_models
+from tests.helpers import tiny_models
 
 # around 16-bit residuals of 16 and 128, groups of 8 and 32, a window of 24, and where chunks of 20 end
 LENGTHS = [1, 7, 8, 17, 23, 24, 25, 31, 32, 33, 100, 129]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.families import Outcome, outcome
+from tests.helpers.families import Outcome, outcome
 
 EQUAL = [
     "afmoe",

@@ -22,7 +22,7 @@ from niah.kv.config import KVConfig
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.types import Host
-from tests import tiny_models
+from tests.helpers import tiny_models
 
 # sinks + window, and the segment: lengths around them are where mistakes show
 KEPT = 30

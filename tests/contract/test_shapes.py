@@ -17,7 +17,7 @@ from niah.errors import ConfigError
 from niah.kv.grammar import parse_one
 from niah.models.shape import ModelShape
 from niah.types import Host
-from tests.library_caches import Kept, library_layers
+from tests.helpers.library_caches import Kept, library_layers
 
 # default configs of classes with every way of saying what a layer keeps; each runs without storage
 COUNTED = [

@@ -12,9 +12,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import chat_template_utils
 
 import niah as package
-from tests.command import Command
-from tests.model_files import CHATML, folder
-from tests.small_tokenizers import gpt2_rust
+from tests.helpers.command import Command
+from tests.helpers.model_files import CHATML, folder
+from tests.helpers.small_tokenizers import gpt2_rust
 
 DATED = "{{ '<|im_start|>system\nToday: ' + strftime_now('%d %b %Y %H:%M:%S') + '<|im_end|>\n' }}" + CHATML
 GRID = ("--kv", "bf16", "--no-reference", "--task", "passkey", "--lengths", "1k", "--depths", "2", "--trials", "2")

@@ -9,7 +9,7 @@ from pathlib import Path
 import niah as package
 from niah.config import build_config
 from niah.runner.plan import make_plan
-from tests.odd_texts import odd_text
+from tests.helpers.odd_texts import odd_text
 
 
 def test_letters_without_a_blank(niah, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 import niah as package
 from niah.grid import identity
 from niah.kv.grammar import parse_one
-from tests.command import Command
+from tests.helpers import ROOT
+from tests.helpers.command import Command
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = ROOT / "tests" / "golden"
 KEPT = json.loads((GOLDEN / "kv_ids.json").read_text(encoding="utf-8"))
 ORACLE_KV = (
     "bf16,int8,int4,kivi4,gqa(1)+int8+skip(0,-1),k8v4+window(256),streaming(sinks=4,window=256),int8+paged(16),tq-k8v4"

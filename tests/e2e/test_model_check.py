@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from tests import families
-from tests.command import Command
+from tests.helpers import families
+from tests.helpers.command import Command
 
 GRID = ("--kv", "bf16", "--lengths", "384", "--depths", "2", "--trials", "1")
 QUICK = ("--set", "backend.dtype=fp32", "--set", "backend.threads=1")

@@ -12,8 +12,8 @@ import pytest
 from niah.report.html import write_report
 from niah.report.surroundings import Surrounding, Surroundings
 from niah.store.read import RunRecord
-from tests.browser import chromium, needs_chromium, tab
-from tests.unit.report.conftest import HOSTILE, make_rows, manifest
+from tests.helpers.browser import chromium, needs_chromium, tab
+from tests.helpers.reports import HOSTILE, make_rows, manifest
 
 pytestmark = needs_chromium
 

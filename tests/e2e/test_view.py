@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from niah.store.folder import RunFolder
-from tests.browser import chromium, needs_chromium, tab
-from tests.unit.report.conftest import HOSTILE, make_rows, manifest
+from tests.helpers.browser import chromium, needs_chromium, tab
+from tests.helpers.reports import HOSTILE, make_rows, manifest
 
 TOKEN = "a-token-of-the-tests-0123"
 

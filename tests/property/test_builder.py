@@ -12,7 +12,7 @@ from niah.prompts.segments import TRAIL, Segmented, count_whole, tokenise
 from niah.prompts.tokens import COMPLETION, Template
 from niah.tasks import multikey
 from niah.types import Placement
-from tests.small_tokenizers import KINDS, Village, tokenizer
+from tests.helpers.small_tokenizers import KINDS, Village, tokenizer
 
 CHAT = Template("chat", "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
 ANSWER_TOKENS = 20
