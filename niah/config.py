@@ -319,13 +319,13 @@ def _named(section: str, value: Any) -> dict[str, Any]:
 
 
 def named_from_text(section: str, text: str) -> dict[str, Any]:
-    """``hf:org/name`` and paths for the haystack; a plain name elsewhere."""
+    """``hf:org/name``, ``NAME:ARGUMENT`` and paths for the haystack; a plain name elsewhere."""
     if section != "haystack":
         return {"name": text}
     if text in registry.names("haystacks"):
         return {"name": text}  # a folder of that name is meant by ./name
     kind, colon, rest = text.partition(":")
-    if colon and kind in ("hf", "text"):
+    if colon and kind in registry.names("haystacks"):
         return {"name": kind, "argument": rest}
     looks_like_path = text == "-" or any(c in text for c in "/\\*?[") or text.startswith((".", "~"))
     if looks_like_path or Path(text).suffix or as_path(text).exists():

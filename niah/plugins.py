@@ -80,6 +80,7 @@ __all__ = [
     "WordTokenizer",
     "draw_keys",
     "draw_values",
+    "get",
     "is_settled",
     "load",
     "names",
@@ -137,6 +138,15 @@ def load(path: str | Path) -> tuple[Plugin, ...]:
     return registry.add_file(Path(path))
 
 
+def get(kind: str, name: str) -> Any:
+    """The plugin of that name, to build another on it: ``replace(get("tasks", "multikey"), name="mine", make=…)``.
+
+    Raises:
+        ConfigError: no such kind or name, or an installed package's plugin cannot be loaded.
+    """
+    return registry.load(_kind(kind), name)
+
+
 def names(kind: str) -> list[str]:
     """Names of all plugins of a kind, sorted: niah's own, those of installed packages, and those of loaded files.
 
@@ -146,6 +156,10 @@ def names(kind: str) -> list[str]:
     Raises:
         ConfigError: no such kind.
     """
+    return registry.names(_kind(kind))
+
+
+def _kind(kind: str) -> str:
     if kind not in registry.KINDS:
         raise ConfigError(f"no kind of plugin named {kind!r}.{near(kind, registry.KINDS)}")
-    return registry.names(kind)
+    return kind

@@ -17,7 +17,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_what_is_listed_is_what_is_looked_up() -> None:
-    own = {"load", "names", "ConfigError", "MissingDependency"}
+    own = {"get", "load", "names", "ConfigError", "MissingDependency"}
     assert set(plugins.__all__) == set(plugins._PLACES) | own
     assert plugins.__all__ == sorted(plugins.__all__)
 
@@ -48,6 +48,8 @@ def test_a_misspelt_name_gets_a_near_one() -> None:
         plugins.TaskPlugn  # noqa: B018
     with pytest.raises(ConfigError, match=r"no kind of plugin named 'task'. Did you mean 'tasks'\?"):
         plugins.names("task")
+    with pytest.raises(ConfigError, match=r"no task named 'multykey'. Did you mean 'multikey'\?"):
+        plugins.get("tasks", "multykey")
 
 
 def test_a_notebook_loads_a_file(tmp_path: Path) -> None:
