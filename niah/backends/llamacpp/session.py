@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from niah.backends.llamacpp.log import EngineReport
 from niah.engines.base import ModelInfo, SessionRequest
+from niah.engines.memory import usage_by_formula
 from niah.engines.server.http import HttpClient, count_at, logprob_of, number_at, reading, text_at, token_ids
 from niah.engines.server.process import ServerProcess
 from niah.errors import CellError, boundary
-from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
+from niah.kv.memory.totals import stored_tokens
 from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
 
 if TYPE_CHECKING:
@@ -153,17 +154,13 @@ class LlamaCppSession:
         )
 
     def _memory(self, prompt: Prompt, generated: int) -> KVUsage:
-        shape, kv, report = self._info.shape, self._request.kv, self._report
-        stored = stored_tokens(prompt.token_count, max(1, generated))
+        report, stored = self._report, stored_tokens(prompt.token_count, generated)
         logical = report.logical_bytes(stored)
-        return KVUsage(
-            tokens=stored,
+        return replace(
+            usage_by_formula(self._info.shape, self._request.kv, stored),
             logical_bytes=logical,
             allocated_bytes=report.held_bytes(stored),
             pool_bytes=report.pool_bytes,
-            formula_bytes=kv_bytes(shape, kv, stored) if shape is not None and kv.k_dtype != "auto" else None,
-            reference_bytes=reference_bytes(shape, stored) if shape is not None else None,
-            naive_mha_bytes=naive_mha_bytes(shape, stored) if shape is not None else None,
             source="reported" if logical is not None else "not_observable",
         )
 

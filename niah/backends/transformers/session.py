@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from niah.backends.transformers.packed import Question, View, answer_packed, roo
 from niah.backends.transformers.rope_sides import RopeSides
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.engines.checkpoint.stretch import in_force
+from niah.engines.memory import usage_by_formula
 from niah.errors import CellError
 from niah.kv.config import is_quantised
-from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
-from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
+from niah.kv.memory.totals import stored_tokens
+from niah.types import Answer, Failure, Prompt, Reply, Timing
 
 if TYPE_CHECKING:
     from niah.backends.transformers.options import TransformersOptions
@@ -224,15 +225,10 @@ class HFSession:
         self, prompt: Prompt, question: Question, context: _Context, allocated: int, timing: Timing, cached: int
     ) -> Answer:
         stored = stored_tokens(prompt.token_count, question.generated)
-        shape = self._shape
-        usage = KVUsage(
-            tokens=stored,
+        usage = replace(
+            usage_by_formula(self._shape, self._kv, stored, context_tokens=len(prompt.context)),
             logical_bytes=self._running.logical_bytes(context.cache, stored),
             allocated_bytes=allocated,
-            pool_bytes=None,
-            formula_bytes=self._formula_bytes(len(prompt.context), stored),
-            reference_bytes=reference_bytes(shape, stored),
-            naive_mha_bytes=naive_mha_bytes(shape, stored),
             source="measured_tensors",
         )
         self.outputs[prompt.sha256] = question.output
@@ -246,13 +242,6 @@ class HFSession:
             timing=timing,
             memory=usage,
         )
-
-    def _formula_bytes(self, context_tokens: int, stored: int) -> int:
-        if self._kv.prefill_reads == "quantised":
-            return kv_bytes(self._shape, self._kv, stored)
-        # packed once, at the end of the context; what comes behind it stays in 16 bit
-        behind = reference_bytes(self._shape, stored - context_tokens)
-        return kv_bytes(self._shape, self._kv, context_tokens) + behind
 
 
 def _whole(prompt: Prompt) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+from niah.engines.memory import usage_by_formula
 from niah.engines.vllm.arguments import stored_as
 from niah.kv.config import KVConfig
-from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
+from niah.kv.memory.totals import stored_tokens
 from niah.models.shape import ModelShape
 from niah.types import KVUsage, Prompt
 
@@ -139,21 +140,16 @@ def memory_of(
     preempted: bool,
 ) -> KVUsage:
     """A finished request's memory over all ranks. After a preemption its blocks say nothing, so they are left out."""
-    stored = stored_tokens(prompt.token_count, max(1, output_tokens))
+    stored = stored_tokens(prompt.token_count, output_tokens)
     held = ceil(stored / pool.split)
     logical = sum(g.token_bytes * (held if g.window is None else min(held, g.window)) for g in pool.groups)
     allocated = sum(n * g.page_bytes for n, g in zip(peak_blocks, pool.groups, strict=True)) if peak_blocks else None
     # a pipeline's scheduler knows only the layers of its first rank
     whole = kv.pp == 1
-    # "auto" is whatever the engine resolved it to, for which the shape alone has no formula
-    known = shape is not None and kv.k_dtype != "auto"
-    return KVUsage(
-        tokens=stored,
+    return replace(
+        usage_by_formula(shape, stored_as(kv, shape), stored),
         logical_bytes=logical * pool.ranks if whole else None,
         allocated_bytes=None if preempted or allocated is None or not whole else allocated * pool.ranks,
         pool_bytes=pool.pool_bytes * pool.ranks if whole else None,
-        formula_bytes=kv_bytes(shape, stored_as(kv, shape), stored) if shape is not None and known else None,
-        reference_bytes=reference_bytes(shape, stored) if shape is not None else None,
-        naive_mha_bytes=naive_mha_bytes(shape, stored) if shape is not None else None,
         source="measured_blocks",
     )

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,11 @@ from niah.backends.vllm_server.http import ServerClient
 from niah.backends.vllm_server.sampler import Sampler, Watch
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.engines.gpu import CardReader
+from niah.engines.memory import usage_by_formula
 from niah.engines.server.http import count_at, logprob_of, reading, text_at, token_ids
 from niah.engines.vllm.arguments import stored_as
 from niah.errors import CellError, boundary
-from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes, stored_tokens
+from niah.kv.memory.totals import stored_tokens
 from niah.types import Answer, Failure, KVUsage, Prompt, Reply, Timing
 
 if TYPE_CHECKING:
@@ -222,21 +223,15 @@ class ServerSession:
 
     def _memory(self, prompt: Prompt, generated: int, watch: Watch) -> KVUsage:
         shape, kv, cache = self._info.shape, self._request.kv, self._facts.cache
-        stored = stored_tokens(prompt.token_count, max(1, generated))
+        stored = stored_tokens(prompt.token_count, generated)
         page = cache.page_bytes(shape, kv) if cache is not None else None
         held = None
         if cache is not None and page is not None and watch.peak_usage and not watch.preempted:
             held = cache.held_bytes(watch.peak_usage, page)
-        return KVUsage(
-            tokens=stored,
+        return replace(
+            usage_by_formula(shape, stored_as(kv, shape), stored),
             allocated_bytes=held,
             pool_bytes=cache.pool_bytes(shape, kv) if cache is not None else None,
-            # "auto" is whatever the engine resolved it to, for which the shape alone has no formula
-            formula_bytes=kv_bytes(shape, stored_as(kv, shape), stored)
-            if shape is not None and kv.k_dtype != "auto"
-            else None,
-            reference_bytes=reference_bytes(shape, stored) if shape is not None else None,
-            naive_mha_bytes=naive_mha_bytes(shape, stored) if shape is not None else None,
             source="sampled_metrics" if cache is not None else "not_observable",
         )
 
