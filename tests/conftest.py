@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def smollm2_folder() -> Path:
 
 
 @pytest.fixture
-def niah(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def niah(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """The command ``niah`` in this process."""
     from tests.helpers.command import Command
 

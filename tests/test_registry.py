@@ -9,6 +9,7 @@ import pytest
 
 from niah import registry
 from niah.errors import ConfigError
+from tests.helpers.command import Command
 
 
 def test_names_without_importing() -> None:
@@ -102,7 +103,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_files_are_told_in_one_sentence(niah, tmp_path: Path, case: str) -> None:
+def test_wrong_files_are_told_in_one_sentence(niah: Command, tmp_path: Path, case: str) -> None:
     text, match = WRONG[case]
     path = tmp_path / "wrong.py"
     path.write_text(text)
@@ -113,7 +114,7 @@ def test_wrong_files_are_told_in_one_sentence(niah, tmp_path: Path, case: str) -
     assert re.search(match, line), line
 
 
-def test_paths_that_are_no_python_file(niah, tmp_path: Path) -> None:
+def test_paths_that_are_no_python_file(niah: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("X = 1\n")
     for path, why in (
         (tmp_path, "is a folder"),

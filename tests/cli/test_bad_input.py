@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import niah as package
+from tests.helpers.command import Command
 
 QUICK = ("run", "--backend", "oracle", "--lengths", "512", "--depths", "3")
 
@@ -53,7 +55,9 @@ QUICK = ("run", "--backend", "oracle", "--lengths", "512", "--depths", "3")
     ],
     ids=lambda value: " ".join(value)[-40:] if isinstance(value, tuple) else None,
 )
-def test_wrong_command(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args, code: int, sentence: str) -> None:
+def test_wrong_command(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: Any, code: int, sentence: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = niah(*args)
     assert said.code == code
@@ -65,7 +69,7 @@ def test_wrong_command(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ar
 
 
 @pytest.mark.parametrize("text", ["def broken(:\n", "PLUGIN = 5\nKIND = 'tasks'\n", "raise OSError('no')\n"])
-def test_plugin_files_that_cannot_be_loaded(niah, tmp_path: Path, text: str) -> None:
+def test_plugin_files_that_cannot_be_loaded(niah: Command, tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.py"
     path.write_text(text)
     said = niah(*QUICK, "--plugin", path)
@@ -74,13 +78,13 @@ def test_plugin_files_that_cannot_be_loaded(niah, tmp_path: Path, text: str) -> 
     assert "Traceback" not in said.err
 
 
-def test_options_that_are_no_mapping(niah, tmp_path: Path) -> None:
+def test_options_that_are_no_mapping(niah: Command, tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("backend: {name: oracle, options: 5}\n")
     assert "backend.options must be a mapping, not 5" in niah("run", path).err
 
 
-def test_a_corrupt_run_is_listed_as_such(niah, tmp_path: Path) -> None:
+def test_a_corrupt_run_is_listed_as_such(niah: Command, tmp_path: Path) -> None:
     niah(*QUICK, "--out", tmp_path)
     file = package.load(tmp_path).path / "run.json"
     file.write_text("{")
@@ -89,7 +93,7 @@ def test_a_corrupt_run_is_listed_as_such(niah, tmp_path: Path) -> None:
     assert said.document()["runs"][0]["status"] == "unreadable"
 
 
-def test_broken_weights_are_one_sentence(niah, tmp_path: Path, smollm2_folder: Path) -> None:
+def test_broken_weights_are_one_sentence(niah: Command, tmp_path: Path, smollm2_folder: Path) -> None:
     import shutil
 
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"):
@@ -103,7 +107,7 @@ def test_broken_weights_are_one_sentence(niah, tmp_path: Path, smollm2_folder: P
     assert not (tmp_path / "out").exists()
 
 
-def test_unknown_yaml_key(niah, tmp_path: Path) -> None:
+def test_unknown_yaml_key(niah: Command, tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("backend: oracle\ngird: {trials: 3}\n")
     said = niah("run", path)
@@ -115,7 +119,7 @@ def test_unknown_yaml_key(niah, tmp_path: Path) -> None:
     ("content", "sentence"),
     [(b"", "no text"), (b"\x00\x01\xff binary", "byte"), (b"One short line of text.", "tokens")],
 )
-def test_haystack_files_that_cannot_serve(niah, tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_haystack_files_that_cannot_serve(niah: Command, tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(content)
     said = niah(*QUICK, "--haystack", path, "--out", tmp_path / "out")
@@ -124,7 +128,7 @@ def test_haystack_files_that_cannot_serve(niah, tmp_path: Path, content: bytes, 
     assert "Traceback" not in said.err
 
 
-def test_needle_that_stands_in_the_haystack(niah, tmp_path: Path) -> None:
+def test_needle_that_stands_in_the_haystack(niah: Command, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     text = " ".join(f"The miller counted sack {word} of the long winter." for word in WORDS)
     path.write_text(f"The key is under the mat. {text}")
@@ -139,7 +143,7 @@ def test_needle_that_stands_in_the_haystack(niah, tmp_path: Path) -> None:
 WORDS = [f"{a}-{b}" for a in ("red", "blue", "old", "new", "big") for b in ("oak", "elm", "ash", "fir", "yew") * 4]
 
 
-def test_results_that_cannot_be_written(niah, tmp_path: Path) -> None:
+def test_results_that_cannot_be_written(niah: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = niah(*QUICK, "--out", tmp_path / "file")
     assert said.code == 6
@@ -147,12 +151,12 @@ def test_results_that_cannot_be_written(niah, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere, so a read-only folder does not stop it")
-def test_read_only_results(niah, tmp_path: Path) -> None:
+def test_read_only_results(niah: Command, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert niah(*QUICK, "--out", tmp_path / "out").code == 6
 
 
-def test_missing_extra_prints_the_install_line(niah, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_prints_the_install_line(niah: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
     find = importlib.util.find_spec
@@ -162,14 +166,14 @@ def test_missing_extra_prints_the_install_line(niah, monkeypatch: pytest.MonkeyP
     assert "pip install 'niah-kv[transformers]'" in said.err
 
 
-def test_debug_shows_the_trace(niah) -> None:
+def test_debug_shows_the_trace(niah: Command) -> None:
     from niah.errors import ConfigError
 
     with pytest.raises(ConfigError):
         niah("--debug", "run", "--backend", "orcale")
 
 
-def test_newer_rows_are_refused_and_kept(niah, tmp_path: Path) -> None:
+def test_newer_rows_are_refused_and_kept(niah: Command, tmp_path: Path) -> None:
     niah(*QUICK, "--out", tmp_path)
     file = package.load(tmp_path).path / "rows.jsonl"
     row = json.loads(file.read_text().splitlines()[0]) | {"schema": 99}
@@ -180,7 +184,7 @@ def test_newer_rows_are_refused_and_kept(niah, tmp_path: Path) -> None:
     assert json.loads(file.read_text()) == row
 
 
-def test_cell_ids_that_do_not_exist(niah, tmp_path: Path) -> None:
+def test_cell_ids_that_do_not_exist(niah: Command, tmp_path: Path) -> None:
     niah(*QUICK, "--out", tmp_path)
     said = niah("cell", tmp_path, "zzzz")
     assert said.code == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from niah import registry
+from tests.helpers.command import Command
 
 HEAVY = ("torch", "transformers", "numpy", "pandas", "matplotlib", "pyarrow", "scipy", "datasets", "jinja2", "pydantic")
 
@@ -26,13 +27,13 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "show", "cell", "report", "memory", "list", "doctor", "schema"])
-def test_every_command_has_help(niah, command: str) -> None:
+def test_every_command_has_help(niah: Command, command: str) -> None:
     said = niah(command, "--help")
     assert said.code == 0
     assert "Usage" in said.out
 
 
-def test_plan_document(niah) -> None:
+def test_plan_document(niah: Command) -> None:
     said = niah("plan", "-b", "oracle", "--kv", "bf16,int8", "-l", "512,1k", "-d", "11", "-n", "3", "--json")
     assert said.code == 0
     document = said.document()
@@ -48,7 +49,7 @@ def test_plan_document(niah) -> None:
     assert "needs 6 contexts (lengths × trials); these are 4" in few
 
 
-def test_plan_lists_every_problem(niah) -> None:
+def test_plan_lists_every_problem(niah: Command) -> None:
     said = niah("plan", "--kv", "bf16,nvfp4", "-l", "1k,16k", "--json")
     assert said.code == 2
     fields = {p["field"] for p in said.document()["problems"]}
@@ -56,7 +57,7 @@ def test_plan_lists_every_problem(niah) -> None:
     assert "16,384" in niah("plan", "-l", "16k").out
 
 
-def test_list_kv_asks_every_backend(niah) -> None:
+def test_list_kv_asks_every_backend(niah: Command) -> None:
     presets = {p["kv"]: p for p in niah("list", "kv", "--json").document()["presets"]}
     assert presets["int8"]["backends"]["transformers"] == {"runs": True, "reason": ""}
     assert not presets["nvfp4"]["backends"]["transformers"]["runs"]
@@ -76,7 +77,7 @@ def test_list_kv_asks_every_backend(niah) -> None:
     assert "Did you mean 'int8'?" in niah("list", "kv", "int9").err
 
 
-def test_list_takes_a_preset_from_a_file(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_takes_a_preset_from_a_file(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_from_files", {})
     file = tmp_path / "mine.py"
     file.write_text(
@@ -89,7 +90,7 @@ def test_list_takes_a_preset_from_a_file(niah, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("what", ["backends", "tasks", "haystacks", "scorers", "models", "runs"])
-def test_lists(niah, what: str, tmp_path: Path) -> None:
+def test_lists(niah: Command, what: str, tmp_path: Path) -> None:
     niah("run", "-b", "oracle", "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path)
     document = niah("list", what, "--out", tmp_path, "--json").document()
     assert document[what]
@@ -97,7 +98,7 @@ def test_lists(niah, what: str, tmp_path: Path) -> None:
     assert niah("list", what, "--out", tmp_path).out
 
 
-def test_show_and_report(niah, tmp_path: Path) -> None:
+def test_show_and_report(niah: Command, tmp_path: Path) -> None:
     niah("run", "-b", "oracle", "--kv", "bf16,int8", "-l", "512", "-d", "3", "--out", tmp_path)
     (run,) = tmp_path.iterdir()
     said = niah("show", run, "--json")
@@ -111,13 +112,15 @@ def test_show_and_report(niah, tmp_path: Path) -> None:
         assert (run / name).stat().st_size > 0
 
 
-def test_dry_run_writes_nothing(niah, tmp_path: Path) -> None:
+def test_dry_run_writes_nothing(niah: Command, tmp_path: Path) -> None:
     said = niah("run", "-b", "oracle", "-l", "512", "--dry-run", "--out", tmp_path / "out")
     assert said.code == 0
     assert not (tmp_path / "out").exists()
 
 
-def test_environment_is_below_flags_and_above_yaml(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_below_flags_and_above_yaml(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("backend: oracle\ngrid: {lengths: 512, depths: 2, trials: 7}\n")
     monkeypatch.setenv("NIAH_TRIALS", "3")
@@ -127,7 +130,7 @@ def test_environment_is_below_flags_and_above_yaml(niah, tmp_path: Path, monkeyp
     assert "NIAH_TRAILS is not one that niah reads" in niah("plan", path).err
 
 
-def test_doctor_never_shows_a_key(niah, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_never_shows_a_key(niah: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-private")
     for said in (niah("doctor"), niah("doctor", "--json")):
         assert said.code == 0
@@ -135,7 +138,7 @@ def test_doctor_never_shows_a_key(niah, monkeypatch: pytest.MonkeyPatch) -> None
     assert niah("doctor", "--json").document()["keys"]["OPENAI_API_KEY"] == "set"
 
 
-def test_schemas_are_json(niah) -> None:
+def test_schemas_are_json(niah: Command) -> None:
     import json
 
     assert "grid" in json.loads(niah("schema", "config").out)["properties"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import niah as package
+from tests.helpers.command import Command
 
 OWN = {"backend": "oracle", "lengths": "512,1k", "depths": 5, "trials": 6}
 
@@ -44,7 +45,7 @@ def _edit(path: Path, **changes: object) -> None:
     (path / "run.json").write_text(json.dumps(manifest | changes))
 
 
-def test_document(niah, run: Path) -> None:
+def test_document(niah: Command, run: Path) -> None:
     said = niah("compare", run, "--json")
     assert said.code == 0
     document = said.document()
@@ -64,7 +65,7 @@ def test_document(niah, run: Path) -> None:
     assert {"what": "in force: loss", "base": "0.0", "new": "0.4"} in by_new["int4"]["differs"]
 
 
-def test_words(niah, run: Path) -> None:
+def test_words(niah: Command, run: Path) -> None:
     said = niah("compare", run)
     assert said.code == 0
     assert "int4 is worse than bf16" in said.out
@@ -73,7 +74,7 @@ def test_words(niah, run: Path) -> None:
     assert "effective length" in said.out
 
 
-def test_a_run_against_itself_is_never_worse(niah, run: Path) -> None:
+def test_a_run_against_itself_is_never_worse(niah: Command, run: Path) -> None:
     said = niah("compare", run, run, "--json", "--fail-on", "worse", "--max-drop", "0")
     assert said.code == 0
     verdicts = {item["verdict"] for item in said.document()["comparisons"]}
@@ -92,13 +93,13 @@ def test_a_run_against_itself_is_never_worse(niah, run: Path) -> None:
         (("--kv", "int8", "--margin", "0.1", "--fail-on", "not-equivalent"), 0),
     ],
 )
-def test_gates(niah, run: Path, gate: tuple[str, ...], code: int) -> None:
+def test_gates(niah: Command, run: Path, gate: tuple[str, ...], code: int) -> None:
     said = niah("compare", run, *gate, "--json")
     assert said.code == said.document()["exit"] == code
     assert (f"niah: {gate[-2]}" in said.err) == (code == 1)
 
 
-def test_a_gate_does_not_pass_a_broken_setting(niah, copy: Path) -> None:
+def test_a_gate_does_not_pass_a_broken_setting(niah: Command, copy: Path) -> None:
     manifest = json.loads((copy / "run.json").read_text())
     manifest["settings"]["int4"]["broken"] = True
     _edit(copy, settings=manifest["settings"])
@@ -110,7 +111,7 @@ def test_a_gate_does_not_pass_a_broken_setting(niah, copy: Path) -> None:
     assert "BROKEN, not interpreted" in niah("compare", copy, "--kv", "int4").out
 
 
-def test_few_contexts_are_said_wherever_they_decide(niah, tmp_path: Path) -> None:
+def test_few_contexts_are_said_wherever_they_decide(niah: Command, tmp_path: Path) -> None:
     path = package.run(
         **{**OWN, "backend": _loss(int4=0.6), "lengths": "512", "depths": 11, "trials": 4},
         kv=["bf16", "int4"],
@@ -137,7 +138,7 @@ def test_few_contexts_are_said_wherever_they_decide(niah, tmp_path: Path) -> Non
     assert (line["contexts"], line["ci_assumed"]) == (4, True)
 
 
-def test_several_settings_are_corrected(niah, run: Path) -> None:
+def test_several_settings_are_corrected(niah: Command, run: Path) -> None:
     both = niah("compare", run, "--json").document()
     assert both["corrected"].startswith("2 comparisons: p and intervals are corrected")
     alone = niah("compare", run, "--kv", "int4", "--json").document()
@@ -151,7 +152,7 @@ def test_several_settings_are_corrected(niah, run: Path) -> None:
     assert "2 comparisons: p and intervals are corrected" in niah("compare", run, "--markdown").out
 
 
-def test_two_runs_setting_by_setting(niah, run: Path, other: Path) -> None:
+def test_two_runs_setting_by_setting(niah: Command, run: Path, other: Path) -> None:
     said = niah("compare", run, other, "--json")
     document = said.document()
     verdicts = {(item["base_kv"], item["new_kv"]): item["verdict"] for item in document["comparisons"]}
@@ -160,13 +161,13 @@ def test_two_runs_setting_by_setting(niah, run: Path, other: Path) -> None:
     assert any(d["what"].startswith("asked: backend_options") for d in document["comparisons"][1]["differs"])
 
 
-def test_another_base_and_several_runs(niah, run: Path, other: Path) -> None:
+def test_another_base_and_several_runs(niah: Command, run: Path, other: Path) -> None:
     document = niah("compare", run, other, run, "--base", "int4", "--kv", "int8", "--json").document()
     assert [item["base_kv"] for item in document["comparisons"]] == ["int4", "int4"]
     assert [item["verdict"] for item in document["comparisons"]] == ["too few to say", "better"]
 
 
-def test_another_model_is_compared_with_the_caveat(niah, run: Path, other: Path) -> None:
+def test_another_model_is_compared_with_the_caveat(niah: Command, run: Path, other: Path) -> None:
     target = other.parent / "renamed"
     shutil.copytree(other, target, dirs_exist_ok=True)
     _edit(target, model={"name": "another", "revision": "2"})
@@ -174,7 +175,7 @@ def test_another_model_is_compared_with_the_caveat(niah, run: Path, other: Path)
     assert "the models differ (analytic and another)" in " ".join(document["comparisons"][0]["caveats"])
 
 
-def test_markdown(niah, run: Path) -> None:
+def test_markdown(niah: Command, run: Path) -> None:
     said = niah("compare", run, "--markdown")
     assert said.code == 0
     assert said.out.startswith("### KV settings compared")
@@ -189,7 +190,7 @@ def test_python(run: Path, other: Path) -> None:
     assert frame["ci_high"].iloc[1] < 0
 
 
-def test_runs_that_asked_other_questions(niah, run: Path, tmp_path: Path) -> None:
+def test_runs_that_asked_other_questions(niah: Command, run: Path, tmp_path: Path) -> None:
     changes = {
         "task": {"task": "single"},
         "seed": {"seed": 5},
@@ -206,7 +207,7 @@ def test_runs_that_asked_other_questions(niah, run: Path, tmp_path: Path) -> Non
         assert said.err.count("\n") == 1
 
 
-def test_part_of_the_questions_is_enough(niah, run: Path, tmp_path: Path) -> None:
+def test_part_of_the_questions_is_enough(niah: Command, run: Path, tmp_path: Path) -> None:
     new = package.run(**{**OWN, "lengths": "512", "trials": 3}, kv=["bf16"], out=str(tmp_path)).path
     said = niah("compare", run, new, "--json")
     assert said.code == 0
@@ -215,7 +216,7 @@ def test_part_of_the_questions_is_enough(niah, run: Path, tmp_path: Path) -> Non
     assert any("45 cells only in the base" in caveat for caveat in item["caveats"])
 
 
-def test_a_running_run_is_compared_as_far_as_it_is(niah, copy: Path) -> None:
+def test_a_running_run_is_compared_as_far_as_it_is(niah: Command, copy: Path) -> None:
     _edit(copy, status="running")
     document = niah("compare", copy, "--json").document()
     assert any("is running: 180 of 180 cells so far" in note for note in document["notes"])
@@ -237,7 +238,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("wrong", "code", "words"), BAD, ids=[" ".join(case[0]) for case in BAD])
-def test_wrong_use(niah, run: Path, wrong: tuple[str, ...], code: int, words: str) -> None:
+def test_wrong_use(niah: Command, run: Path, wrong: tuple[str, ...], code: int, words: str) -> None:
     said = niah("compare", run, *wrong)
     assert said.code == code
     assert words in said.err
@@ -245,7 +246,7 @@ def test_wrong_use(niah, run: Path, wrong: tuple[str, ...], code: int, words: st
     assert said.out == ""
 
 
-def test_broken_folders(niah, copy: Path, tmp_path: Path) -> None:
+def test_broken_folders(niah: Command, copy: Path, tmp_path: Path) -> None:
     missing = niah("compare", tmp_path / "nowhere")
     assert (missing.code, missing.err.count("\n")) == (6, 1)
     assert "there is no run folder" in missing.err
@@ -271,7 +272,7 @@ def test_broken_folders(niah, copy: Path, tmp_path: Path) -> None:
     assert niah("compare", copy).code == 6
 
 
-def test_a_run_without_reference(niah, tmp_path: Path) -> None:
+def test_a_run_without_reference(niah: Command, tmp_path: Path) -> None:
     path = package.run(**{**OWN, "trials": 1}, kv=["int8", "int4"], reference=False, out=str(tmp_path)).path
     said = niah("compare", path)
     assert said.code == 2
@@ -279,5 +280,5 @@ def test_a_run_without_reference(niah, tmp_path: Path) -> None:
     assert niah("compare", path, "--base", "int8").code == 0
 
 
-def test_no_run_at_all(niah) -> None:
+def test_no_run_at_all(niah: Command) -> None:
     assert niah("compare").code == 2

@@ -14,6 +14,7 @@ import pytest
 from niah import registry
 from niah.config import build_config, load_yaml, validate
 from niah.store.read import RunRecord
+from tests.helpers.command import Command
 from tests.helpers.made_rows import make_row
 
 ODD = "=cmd|' /C calc'!A0 \x07 <b>&\ud83d"
@@ -35,7 +36,7 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
-def test_csv_is_a_table_and_no_program(niah, run: Path, tmp_path: Path) -> None:
+def test_csv_is_a_table_and_no_program(niah: Command, run: Path, tmp_path: Path) -> None:
     said = niah("export", run, "--to", "csv", "-o", tmp_path / "out.csv")
     assert said.out.strip() == str(tmp_path / "out.csv")
     lines = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
@@ -46,7 +47,7 @@ def test_csv_is_a_table_and_no_program(niah, run: Path, tmp_path: Path) -> None:
     assert list(lines[0]) == list(RunRecord.load(run).frame().columns)
 
 
-def test_junit_tells_wrong_from_failed(niah, run: Path, tmp_path: Path) -> None:
+def test_junit_tells_wrong_from_failed(niah: Command, run: Path, tmp_path: Path) -> None:
     niah("export", run, "--to", "junit", "-o", tmp_path / "out.xml")
     suites = ET.parse(tmp_path / "out.xml").getroot()
     counts = [tuple(suite.get(name) for name in ("name", "tests", "failures", "errors", "skipped")) for suite in suites]
@@ -58,7 +59,7 @@ def test_junit_tells_wrong_from_failed(niah, run: Path, tmp_path: Path) -> None:
     assert [prop.get("name") for prop in suites.iter("property")] == ["broken"]
 
 
-def test_other_formats(niah, run: Path, tmp_path: Path) -> None:
+def test_other_formats(niah: Command, run: Path, tmp_path: Path) -> None:
     assert niah("export", run, "--to", "csv").out.startswith("cell_id,pair_id,")
     niah("export", run, "--to", "parquet", "-o", tmp_path / "out.parquet")
     assert list(pd.read_parquet(tmp_path / "out.parquet")["kv"]) == ["bf16", "bf16", "int8", "int8"]
@@ -77,7 +78,7 @@ def test_other_formats(niah, run: Path, tmp_path: Path) -> None:
         (("--to", "csv", "-o", "nowhere/out.csv"), 6, "cannot write"),
     ],
 )
-def test_wrong_exports(niah, run: Path, args: tuple[str, ...], code: int, sentence: str) -> None:
+def test_wrong_exports(niah: Command, run: Path, args: tuple[str, ...], code: int, sentence: str) -> None:
     said = niah("export", run, *args)
     assert said.code == code
     assert sentence in said.err
@@ -85,7 +86,7 @@ def test_wrong_exports(niah, run: Path, args: tuple[str, ...], code: int, senten
 
 
 @pytest.mark.parametrize("backend", registry.names("backends"))
-def test_a_starting_config_is_what_it_says(niah, tmp_path: Path, backend: str) -> None:
+def test_a_starting_config_is_what_it_says(niah: Command, tmp_path: Path, backend: str) -> None:
     file = tmp_path / "mine.yaml"
     assert niah("init", file, "--backend", backend).out.strip() == str(file)
     config = build_config(load_yaml(file))
@@ -101,7 +102,7 @@ def test_a_starting_config_is_what_it_says(niah, tmp_path: Path, backend: str) -
     assert len(listed) == len(plugin.options.model_fields)
 
 
-def test_a_starting_config_runs(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_starting_config_runs(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert niah("init", "-b", "oracle").code == 0
     assert niah("run", "niah.yaml", "-l", "512", "-d", "2", "-n", "1").code == 0

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from niah.engines.checkpoint.loadable import check_loadable
 from niah.errors import ConfigError
+from tests.helpers.command import Command
 from tests.helpers.small_tokenizers import gpt2_rust
 
 LLAMA = {
@@ -83,7 +84,7 @@ def _model(folder: Path, **config: Any) -> Path:
     return folder
 
 
-def _refused(niah, tmp_path: Path, *args: object, code: int = 2) -> str:
+def _refused(niah: Command, tmp_path: Path, *args: object, code: int = 2) -> str:
     for command in ("plan", "run"):
         said = niah(command, "--kv", "bf16", "-l", "512", "-d", "2", "-n", "1", *args, "--out", tmp_path / "out")
         assert said.code == code, said.out + said.err
@@ -95,20 +96,20 @@ def _refused(niah, tmp_path: Path, *args: object, code: int = 2) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_model_that_cannot_be_loaded_is_refused_in_the_plan(niah, tmp_path: Path, case: str) -> None:
+def test_a_model_that_cannot_be_loaded_is_refused_in_the_plan(niah: Command, tmp_path: Path, case: str) -> None:
     config, sentence = CASES[case]
     folder = _model(tmp_path / "model", **config)
     assert sentence in _refused(niah, tmp_path, "-m", folder)
 
 
-def test_shards_that_transformers_would_not_find(niah, tmp_path: Path) -> None:
+def test_shards_that_transformers_would_not_find(niah: Command, tmp_path: Path) -> None:
     folder = _model(tmp_path / "model")
     (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
     said = _refused(niah, tmp_path, "-m", folder)
     assert "no model.safetensors.index.json, by which transformers finds its weights (model-00001-of-00001" in said
 
 
-def test_files_and_folders_of_another_backend(niah, tmp_path: Path) -> None:
+def test_files_and_folders_of_another_backend(niah: Command, tmp_path: Path) -> None:
     gguf = tmp_path / "m.gguf"
     gguf.write_bytes(b"GGUF" + bytes(100))
     assert "is a GGUF file, which this backend does not read. Use --backend llamacpp" in _refused(
@@ -122,13 +123,13 @@ def test_files_and_folders_of_another_backend(niah, tmp_path: Path) -> None:
     assert "holds no GGUF file (it holds a model for --backend transformers)" in said
 
 
-def test_a_good_model_passes(niah, tmp_path: Path) -> None:
+def test_a_good_model_passes(niah: Command, tmp_path: Path) -> None:
     folder = _model(tmp_path / "model", auto_map=OWN_CODE)  # the library has code for its type
     said = niah("plan", "--kv", "bf16", "-m", folder, "-l", "512", "-d", "2", "-n", "1")
     assert said.code == 0, said.err
 
 
-def test_weights_that_are_not_there_are_not_made_up(niah, tmp_path: Path) -> None:
+def test_weights_that_are_not_there_are_not_made_up(niah: Command, tmp_path: Path) -> None:
     folder = _model(tmp_path / "model")
     said = niah("run", "--kv", "bf16", "-m", folder, "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path / "out")
     assert said.code == 4

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import niah as package
+from tests.helpers.command import Command
 
 QUICK = ("run", "--backend", "oracle", "--lengths", "512", "--depths", "3", "--trials", "2")
 
 
 @pytest.fixture
-def run(niah, tmp_path: Path) -> Path:
+def run(niah: Command, tmp_path: Path) -> Path:
     assert niah(*QUICK, "--kv", "int8", "--out", tmp_path / "results").code == 0
     return package.load(tmp_path / "results").path
 
@@ -38,7 +39,9 @@ def run(niah, tmp_path: Path) -> Path:
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else None,
 )
-def test_wrong_command(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args, code: int, sentence: str) -> None:
+def test_wrong_command(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], code: int, sentence: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("x")
     said = niah(*args)
@@ -48,7 +51,7 @@ def test_wrong_command(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ar
     assert len([line for line in said.err.splitlines() if line.startswith("niah: ")]) == 1
 
 
-def test_a_port_in_use(niah, tmp_path: Path) -> None:
+def test_a_port_in_use(niah: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = niah("view", tmp_path, "--port", port)
@@ -57,7 +60,7 @@ def test_a_port_in_use(niah, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["short", "with a space in it, and long", "sixteen-letters;and-more"])
-def test_a_weak_token(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+def test_a_weak_token(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     monkeypatch.setenv("NIAH_VIEW_TOKEN", token)
     said = niah("view", tmp_path, "--host", "0.0.0.0")
     assert said.code == 2
@@ -65,7 +68,7 @@ def test_a_weak_token(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tok
     assert token not in said.err
 
 
-def test_without_the_extra_the_install_line(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_install_line(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
     find = importlib.util.find_spec
@@ -75,20 +78,20 @@ def test_without_the_extra_the_install_line(niah, tmp_path: Path, monkeypatch: p
     assert "niah view needs the package 'uvicorn'. Install it with: pip install 'niah-kv[view]'" in said.err
 
 
-def test_a_run_without_rows_has_a_report(niah, run: Path) -> None:
+def test_a_run_without_rows_has_a_report(niah: Command, run: Path) -> None:
     (run / "rows.jsonl").write_text("")
     said = niah("report", run, "-o", run / "empty.html")
     assert said.code == 0
     assert "No cell has been run yet, so there is nothing to say." in (run / "empty.html").read_text()
 
 
-def test_a_report_over_a_folder_is_refused(niah, run: Path) -> None:
+def test_a_report_over_a_folder_is_refused(niah: Command, run: Path) -> None:
     said = niah("report", run, "-o", run)
     assert said.code == 6
     assert "is a folder. Name the file to write" in said.err
 
 
-def test_a_report_of_two_runs(niah, run: Path, tmp_path: Path) -> None:
+def test_a_report_of_two_runs(niah: Command, run: Path, tmp_path: Path) -> None:
     assert niah(*QUICK, "--kv", "int8", "--set", "backend.loss=0.9", "--out", tmp_path / "other").code == 0
     other = package.load(tmp_path / "other").path
     target = tmp_path / "both.html"
@@ -100,7 +103,7 @@ def test_a_report_of_two_runs(niah, run: Path, tmp_path: Path) -> None:
     assert f"Against {run.name}: too few contexts (2, and a verdict needs 6) to say for" in html
 
 
-def test_the_classic_palette(niah, run: Path) -> None:
+def test_the_classic_palette(niah: Command, run: Path) -> None:
     target = run / "classic.html"
     assert niah("report", run, "-o", target, "--palette", "classic").code == 0
     html = target.read_text()
@@ -108,7 +111,7 @@ def test_the_classic_palette(niah, run: Path) -> None:
     assert "#fee838" not in html
 
 
-def test_needles_stand_in_the_report(niah, run: Path) -> None:
+def test_needles_stand_in_the_report(niah: Command, run: Path) -> None:
     html = (run / "report.html").read_text()
     data = json.loads(html.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])
     assert len(data["pairs"]) == 6

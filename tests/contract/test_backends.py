@@ -16,6 +16,7 @@ from niah.runner.host import this_host
 from niah.runner.plan import Plan, make_plan
 from niah.types import Answer, Host, Prompt, Reply
 from tests.helpers import tiny_models
+from tests.helpers.command import Command
 from tests.helpers.small_tokenizers import gpt2_rust
 
 # models behind an API are tested against servers on loopback, in tests/engines/hosted
@@ -130,7 +131,7 @@ def test_a_model_folder_with_a_template(tiny_folder: Path) -> None:
     assert info.revision.startswith("local:")
 
 
-def test_transformers_refuses_before_it_loads(niah, tiny_folder: Path, tmp_path: Path) -> None:
+def test_transformers_refuses_before_it_loads(niah: Command, tiny_folder: Path, tmp_path: Path) -> None:
     said = niah("run", "-m", tiny_folder, "-l", "8k", "--kv", "bf16", "--out", tmp_path / "o")
     assert said.code == 2
     assert "takes at most 4,096 tokens" in said.err
@@ -143,13 +144,17 @@ def test_transformers_refuses_before_it_loads(niah, tiny_folder: Path, tmp_path:
     assert "Traceback" not in said.err
 
 
-def test_out_of_memory_is_a_failure_and_not_a_miss(niah, tiny_folder: Path, tmp_path: Path, monkeypatch) -> None:
+def test_out_of_memory_is_a_failure_and_not_a_miss(
+    niah: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import niah as package
     from niah.backends.transformers.load import Loaded
 
     step = Loaded.step
 
-    def sometimes(self: Loaded, ids, positions, cache, mask=None, keep=None):
+    def sometimes(
+        self: Loaded, ids: list[int], positions: list[int], cache: Any, mask: Any = None, keep: Any = None
+    ) -> Any:
         if positions[0] > 600 and mask is None:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
         return step(self, ids, positions, cache, mask, keep)

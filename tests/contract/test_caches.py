@@ -95,7 +95,7 @@ def test_quantisers_of_packages_are_covered_where_they_are_installed(module: str
     assert f"{name}(group_size=32)" in {kv.name for kv in PRESETS}
 
 
-def _filled(kind: str, kv: KVConfig, tokens: int, chunk: int = 20):
+def _filled(kind: str, kv: KVConfig, tokens: int, chunk: int = 20) -> Any:
     loaded = _model(kind)
     cache = build_cache(kv, _shape(kind))
     ids = torch.randint(3, 97, (tokens,), generator=torch.Generator().manual_seed(2)).tolist()

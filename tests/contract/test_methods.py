@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -66,7 +67,7 @@ def ids_of(count: int, seed: int = 2) -> list[int]:
     return torch.randint(3, 97, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-def fill(run: Running, ids: list[int], chunk: int = 20):
+def fill(run: Running, ids: list[int], chunk: int = 20) -> Any:
     """A cache with ``ids`` processed, and the logits ``[vocab]`` of the last."""
     held, logits = run.cache(), torch.empty(0)
     run.reserve(held, len(ids), 0)
@@ -197,7 +198,7 @@ class _Tagged:
 
     element = "tagged"
 
-    def __init__(self, codec) -> None:
+    def __init__(self, codec: Any) -> None:
         self.codec, self.next = codec, 0
 
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -249,7 +250,7 @@ def test_a_token_outside_the_window_is_not_seen_by_one_layer() -> None:
 class _Renumbered(StoredLayer):
     """StreamingLLM as its paper says it: keys turned down one position whenever the oldest of the window goes."""
 
-    def __init__(self, sinks: int, window: int, turn) -> None:
+    def __init__(self, sinks: int, window: int, turn: Any) -> None:
         plain = parse_one("bf16")
         from niah.backends.transformers.formats.plain import PLUGIN
 
@@ -258,7 +259,7 @@ class _Renumbered(StoredLayer):
         self.first, self.limit, self.turn = sinks, sinks + window, turn
         self.keys = self.values = torch.empty(0)
 
-    def update(self, key_states, value_states, *_args, **_kwargs):
+    def update(self, key_states: Any, value_states: Any, *_args: Any, **_kwargs: Any) -> Any:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.keys, self.values = key_states[:, :, :0], value_states[:, :, :0]

@@ -12,6 +12,7 @@ import niah as package
 from niah.stats.compare import compare_pairs
 from niah.stats.pairs import join_rows
 from niah.stats.power import power_of_drop
+from tests.helpers.command import Command
 
 AUTO = ("run", "-b", "oracle", "--kv", "bf16,int8,int4", "-l", "512", "-d", "5", "--trials", "auto:24", "--json")
 LOSS = ("--set", "backend.loss={bf16: 0.05, int8: 0.06, int4: 0.5}")
@@ -21,7 +22,7 @@ def _trials(out: Path) -> dict[str, int]:
     return {kv: count // 5 for kv, count in Counter(row.kv for row in package.load(out).rows).items()}
 
 
-def test_trials_go_where_the_verdict_is_open(niah, tmp_path: Path) -> None:
+def test_trials_go_where_the_verdict_is_open(niah: Command, tmp_path: Path) -> None:
     said = niah(*AUTO, *LOSS, "--out", tmp_path)
     assert said.code == 0
     spent = _trials(tmp_path)
@@ -46,7 +47,7 @@ def test_trials_go_where_the_verdict_is_open(niah, tmp_path: Path) -> None:
     assert niah("cell", record.path, last.cell_id, "--json").document()["matches"]
 
 
-def test_an_interrupted_run_is_granted_the_same(niah, tmp_path: Path) -> None:
+def test_an_interrupted_run_is_granted_the_same(niah: Command, tmp_path: Path) -> None:
     command = (*AUTO, *LOSS, "--trials", "auto:12", "--out", tmp_path)
     niah(*command)
     whole = package.load(tmp_path)
@@ -57,14 +58,14 @@ def test_an_interrupted_run_is_granted_the_same(niah, tmp_path: Path) -> None:
     assert {row.cell_id for row in package.load(tmp_path).rows} == {row.cell_id for row in whole.rows}
 
 
-def test_settled_verdicts_end_the_run(niah, tmp_path: Path) -> None:
+def test_settled_verdicts_end_the_run(niah: Command, tmp_path: Path) -> None:
     said = niah(*AUTO, "--set", "backend.loss={int8: 0.7, int4: 0.6}", "--out", tmp_path)
     assert said.code == 0
     assert package.load(tmp_path).manifest["adaptive"]["stopped"] == "every verdict is settled"
     assert max(_trials(tmp_path).values()) < 24
 
 
-def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah, tmp_path: Path) -> None:
+def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah: Command, tmp_path: Path) -> None:
     command = (*AUTO, "--set", "backend.loss={int8: 0.05}", "--trials", "auto:12", "--out", tmp_path)
     said = niah(*command, "--max-minutes", "0.00001")
     assert said.code == 5
@@ -73,7 +74,7 @@ def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah, tmp_path: Pat
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_plan_says_from_and_to(niah) -> None:
+def test_plan_says_from_and_to(niah: Command) -> None:
     said = niah("plan", "-b", "oracle", "-l", "512", "-d", "5", "--trials", "auto", "--difficulty", "auto")
     assert "6 to 64 trials" in said.out
     assert "chosen by a probe" in said.out
@@ -114,7 +115,7 @@ def confused(tmp_path: Path) -> Path:
     return path
 
 
-def test_difficulty_is_chosen_recorded_and_kept(niah, confused: Path, tmp_path: Path) -> None:
+def test_difficulty_is_chosen_recorded_and_kept(niah: Command, confused: Path, tmp_path: Path) -> None:
     command = ("run", "-b", "confused", "--plugin", confused, "--kv", "bf16,int8", "-l", "2k,3k", "-d", "11")
     command += ("--trials", "3", "--difficulty", "auto", "--out", tmp_path / "out")
     said = niah(*command)
@@ -134,14 +135,14 @@ def test_difficulty_is_chosen_recorded_and_kept(niah, confused: Path, tmp_path: 
     assert niah("cell", record.path, record.rows[0].cell_id, "--json").document()["matches"]
 
 
-def test_an_easy_task_takes_the_hardest_rung_that_fits(niah, tmp_path: Path) -> None:
+def test_an_easy_task_takes_the_hardest_rung_that_fits(niah: Command, tmp_path: Path) -> None:
     niah("run", "-b", "oracle", "-l", "512", "-d", "3", "--difficulty", "auto", "--out", tmp_path)
     chosen = package.load(tmp_path).manifest["difficulty"]
     assert chosen["accuracy"] == 1.0
     assert "the hardest rung that fits is still easy" in chosen["why"]
 
 
-def test_the_probe_counts_as_spent(niah, tmp_path: Path) -> None:
+def test_the_probe_counts_as_spent(niah: Command, tmp_path: Path) -> None:
     backend = ("-b", "fake", "-m", "gpt-4o", "--set", "backend.provider=openai", "--kv", "bf16")
     price = ("--set", "price.input_usd=2", "--set", "price.output_usd=10")
     command = ("run", *backend, *price, "-l", "1k", "-d", "3", "-n", "2", "--difficulty", "auto", "--out", tmp_path)
@@ -157,7 +158,7 @@ def test_the_probe_counts_as_spent(niah, tmp_path: Path) -> None:
     assert package.load(tmp_path).manifest["spent"] == spent
 
 
-def test_a_task_without_rungs_says_so(niah, tmp_path: Path) -> None:
+def test_a_task_without_rungs_says_so(niah: Command, tmp_path: Path) -> None:
     said = niah("run", "-b", "oracle", "--task", "passkey", "--difficulty", "auto", "--out", tmp_path)
     assert said.code == 2
     assert "has no rungs of difficulty to choose from; use --task multikey" in said.err

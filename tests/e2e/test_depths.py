@@ -9,10 +9,11 @@ from pathlib import Path
 import niah as package
 from niah.config import build_config
 from niah.runner.plan import make_plan
+from tests.helpers.command import Command
 from tests.helpers.odd_texts import odd_text
 
 
-def test_letters_without_a_blank(niah, tmp_path: Path) -> None:
+def test_letters_without_a_blank(niah: Command, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text(odd_text("letters"))
     asked = ["--backend", "oracle", "--haystack", f"text:{tmp_path / 'letters.txt'}", "--task", "single"]
     asked += ["--depths", "11", "--lengths", "1k,4k", "--out", str(tmp_path / "runs")]
@@ -32,7 +33,7 @@ def test_letters_without_a_blank(niah, tmp_path: Path) -> None:
             assert shown.document()["matches"] is True
 
 
-def test_what_misses_is_told_everywhere(niah, tmp_path: Path) -> None:
+def test_what_misses_is_told_everywhere(niah: Command, tmp_path: Path) -> None:
     asked = ["--backend", "oracle", "--haystack", "chronicle", "--depths", "11", "--lengths", "512", "--trials", "1"]
     planned = niah("plan", *asked)
     assert "more than 2 points from where asked: " in planned.out

@@ -19,6 +19,7 @@ from niah.api import plan_run
 from niah.config import build_config
 from niah.engines.base import SessionRequest
 from niah.types import Reply
+from tests.helpers.command import Command
 
 pytestmark = pytest.mark.model
 
@@ -82,7 +83,7 @@ def test_without_reuse_the_answers_are_the_same(run: package.Run) -> None:
         assert reply.logprob == pytest.approx(row.logprob, abs=0.05)
 
 
-def test_a_prompt_is_built_again_from_its_row(niah, run: package.Run) -> None:
+def test_a_prompt_is_built_again_from_its_row(niah: Command, run: package.Run) -> None:
     document = niah("cell", run.path, run.rows[0].cell_id, "--prompt", "--json").document()
     assert document["matches"] is True
 
@@ -150,7 +151,9 @@ def test_a_server_that_dies_fails_the_rest_and_loses_nothing(tmp_path: Path) -> 
     _until(lambda: _gone(family))
 
 
-def test_a_model_that_cannot_be_loaded_is_one_message(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_loaded_is_one_message(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from niah.backends.llamacpp import open as _llamacpp_open
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -177,7 +180,7 @@ def test_a_model_that_cannot_be_loaded_is_one_message(niah, tmp_path: Path, monk
         (("--kv", "llama(k=q9_0)"), 2, "no cache of type 'q9_0'"),
     ],
 )
-def test_wrong_commands(niah, tmp_path: Path, more: tuple[str, ...], code: int, sentence: str) -> None:
+def test_wrong_commands(niah: Command, tmp_path: Path, more: tuple[str, ...], code: int, sentence: str) -> None:
     said = niah(*RUN, *more, "--out", tmp_path / "out")
     assert said.code == code
     assert sentence in said.err
@@ -185,7 +188,7 @@ def test_wrong_commands(niah, tmp_path: Path, more: tuple[str, ...], code: int, 
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_package_prints_the_install_line(niah, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_prints_the_install_line(niah: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
     find = importlib.util.find_spec

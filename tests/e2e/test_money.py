@@ -17,6 +17,7 @@ import niah as package
 from niah.scoring import exact
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord, read_rows
+from tests.helpers.command import Command
 
 pytest.importorskip("genai_prices")
 
@@ -32,7 +33,7 @@ def _row_usd(row: Any) -> float:
     return (plain * 2 + row.cached_tokens * 0.2 + row.output_tokens * 10) / 1e6
 
 
-def test_every_row_has_its_cost(niah, tmp_path: Path) -> None:
+def test_every_row_has_its_cost(niah: Command, tmp_path: Path) -> None:
     said = niah("run", *RUN, *PRICE, "--out", tmp_path, "--json")
     assert said.code == 0
     record = package.load(tmp_path)
@@ -62,7 +63,7 @@ def test_every_row_has_its_cost(niah, tmp_path: Path) -> None:
 CANARY_TOKENS = 256
 
 
-def test_the_public_list_is_named_with_its_date(niah, tmp_path: Path) -> None:
+def test_the_public_list_is_named_with_its_date(niah: Command, tmp_path: Path) -> None:
     assert niah("run", *RUN, "--out", tmp_path).code == 0
     record = package.load(tmp_path)
     prices = record.manifest["prices"]
@@ -76,7 +77,7 @@ def test_the_public_list_is_named_with_its_date(niah, tmp_path: Path) -> None:
     assert all(row.cost_usd == pytest.approx(by_list(row) / 1e6) for row in record.rows)
 
 
-def test_an_unknown_cost_is_null_and_never_zero(niah, tmp_path: Path) -> None:
+def test_an_unknown_cost_is_null_and_never_zero(niah: Command, tmp_path: Path) -> None:
     assert niah("run", "--backend", "fake", *GRID, "--out", tmp_path).code == 0
     record = package.load(tmp_path)
     assert {row.cost_usd for row in record.rows} == {None}
@@ -89,7 +90,7 @@ def test_an_unknown_cost_is_null_and_never_zero(niah, tmp_path: Path) -> None:
     assert all(line["cost_usd"] is None for line in lines)
 
 
-def test_max_cost_stops_before_it_is_passed_and_goes_on(niah, tmp_path: Path) -> None:
+def test_max_cost_stops_before_it_is_passed_and_goes_on(niah: Command, tmp_path: Path) -> None:
     whole = niah("plan", *RUN, *PRICE, "--json").document()["cost_usd"]
     limit = round(whole / 2, 4)
     said = niah("run", *RUN, *PRICE, "--max-cost", limit, "--out", tmp_path, "--json")
@@ -112,7 +113,7 @@ def test_max_cost_stops_before_it_is_passed_and_goes_on(niah, tmp_path: Path) ->
     assert len(rows) == 18
 
 
-def test_max_tokens_needs_no_price(niah, tmp_path: Path) -> None:
+def test_max_tokens_needs_no_price(niah: Command, tmp_path: Path) -> None:
     said = niah("run", "--backend", "fake", *GRID, "--max-tokens", 9000, "--out", tmp_path)
     assert said.code == 5
     record = package.load(tmp_path)
@@ -122,7 +123,7 @@ def test_max_tokens_needs_no_price(niah, tmp_path: Path) -> None:
     assert niah("run", "--backend", "fake", *GRID, "--max-tokens", 100, "--out", tmp_path / "none").code == 5
 
 
-def test_money_is_counted_once_over_a_kill(niah, tmp_path: Path) -> None:
+def test_money_is_counted_once_over_a_kill(niah: Command, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "niah", "run", *RUN, *PRICE, "--out", str(tmp_path)]
     process = subprocess.Popen([*command, "--set", "backend.delay_s=0.5"], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -141,7 +142,7 @@ def test_money_is_counted_once_over_a_kill(niah, tmp_path: Path) -> None:
     assert spent["cost_usd"] - spent["beside_usd"] == pytest.approx(sum(_row_usd(row) for row in rows))
 
 
-def test_the_cache_answers_a_second_run(niah, tmp_path: Path) -> None:
+def test_the_cache_answers_a_second_run(niah: Command, tmp_path: Path) -> None:
     cache = ("--cache", tmp_path / "answers")
     assert niah("run", *RUN, *PRICE, *cache, "--out", tmp_path / "a").code == 0
     # an engine that gives up at once shows that it is not asked
@@ -163,7 +164,9 @@ def test_the_cache_answers_a_second_run(niah, tmp_path: Path) -> None:
     assert more.code == 0
 
 
-def test_cache_without_a_folder_has_one_of_its_own(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_without_a_folder_has_one_of_its_own(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NIAH_CACHE", str(tmp_path / "home"))
     for out in ("a", "b"):
         said = niah("run", "--backend", "fake", *GRID, "--cache", "--out", tmp_path / out)
@@ -186,7 +189,7 @@ PLUGIN = ScorerPlugin("{name}", "nothing is right", {version}, score)
 """
 
 
-def test_rescore_with_another_scorer_and_back(niah, tmp_path: Path) -> None:
+def test_rescore_with_another_scorer_and_back(niah: Command, tmp_path: Path) -> None:
     niah("run", *RUN, *PRICE, "--out", tmp_path / "r")
     before = package.load(tmp_path / "r")
     plugin = tmp_path / "stern.py"
@@ -222,7 +225,9 @@ def test_rescore_with_another_scorer_and_back(niah, tmp_path: Path) -> None:
     assert "18 done, 0 failed and owed, 0 new" in niah("run", *RUN, *PRICE, "--out", tmp_path / "r").err
 
 
-def test_a_new_version_of_the_scorer_joins_new_runs(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_version_of_the_scorer_joins_new_runs(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dataclasses import replace
 
     niah("run", *RUN, "--out", tmp_path / "old")
@@ -252,7 +257,7 @@ def test_a_new_version_of_the_scorer_joins_new_runs(niah, tmp_path: Path, monkey
         (("--set", "backend.provider=nobody", "--max-cost", "1"), "knows no model 'gpt-4o' of 'nobody'"),
     ],
 )
-def test_wrong_commands(niah, tmp_path: Path, more: tuple[str, ...], sentence: str) -> None:
+def test_wrong_commands(niah: Command, tmp_path: Path, more: tuple[str, ...], sentence: str) -> None:
     said = niah("run", *RUN, *more, "--out", tmp_path / "out")
     assert said.code == 2
     assert sentence in said.err
@@ -260,7 +265,7 @@ def test_wrong_commands(niah, tmp_path: Path, more: tuple[str, ...], sentence: s
     assert not (tmp_path / "out").exists()
 
 
-def test_a_cache_that_cannot_be_used(niah, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_used(niah: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = niah("run", *RUN, "--cache", tmp_path / "file", "--out", tmp_path / "out")
     assert said.code == 6

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import niah as package
 from niah.store.read import newest, read_rows
 from niah.store.schema import Row
+from tests.helpers.command import Command
 
 
 def _rows(out: Path) -> list[Row]:
@@ -17,7 +20,7 @@ def _rows(out: Path) -> list[Row]:
     return list(record.rows)
 
 
-def test_sinks_and_window_decide_every_cell(niah, tmp_path: Path) -> None:
+def test_sinks_and_window_decide_every_cell(niah: Command, tmp_path: Path) -> None:
     said = niah(
         *("run", "--backend", "oracle", "--set", "backend.window=512", "--set", "backend.sinks=4", "--lengths", "2k"),
         *("--depths", "21", "--out", tmp_path, "--json"),
@@ -35,7 +38,7 @@ def test_sinks_and_window_decide_every_cell(niah, tmp_path: Path) -> None:
     assert all(seen.values()), "a window that shows all or nothing proves nothing"
 
 
-def _placement(niah, path: Path, row: Row) -> dict[str, float]:
+def _placement(niah: Command, path: Path, row: Row) -> dict[str, float]:
     document = niah("cell", path, row.cell_id, "--prompt", "--json").document()
     assert document["matches"] is True
     assert document["prompt"].count(row.expected[0]) == 1
@@ -44,7 +47,7 @@ def _placement(niah, path: Path, row: Row) -> dict[str, float]:
     return key
 
 
-def test_a_known_loss_is_measured(niah, tmp_path: Path) -> None:
+def test_a_known_loss_is_measured(niah: Command, tmp_path: Path) -> None:
     said = niah(
         *("run", "-b", "oracle", "--kv", "bf16,int8,int4", "--set", "backend.loss={int4: 0.3}", "--lengths", "1k"),
         *("--depths", "11", "--trials", "40", "--out", tmp_path, "--json"),
@@ -54,7 +57,7 @@ def test_a_known_loss_is_measured(niah, tmp_path: Path) -> None:
     assert accuracy["int4"] == pytest.approx(0.7, abs=0.07)
 
 
-def test_every_row_adds_up_and_pairs_join(niah, tmp_path: Path) -> None:
+def test_every_row_adds_up_and_pairs_join(niah: Command, tmp_path: Path) -> None:
     niah("run", "-b", "oracle", "--kv", "bf16,int8", "-l", "512,1k", "-d", "5", "--out", tmp_path)
     rows = _rows(tmp_path)
     assert len(rows) == 40
@@ -66,7 +69,7 @@ def test_every_row_adds_up_and_pairs_join(niah, tmp_path: Path) -> None:
     assert len({r.cell_id for r in rows}) == 40
 
 
-def test_same_command_costs_nothing_and_changes_make_new_cells(niah, tmp_path: Path) -> None:
+def test_same_command_costs_nothing_and_changes_make_new_cells(niah: Command, tmp_path: Path) -> None:
     command = ("run", "-b", "oracle", "-l", "512", "-d", "3", "--out", tmp_path)
     niah(*command)
     first = package.load(tmp_path)
@@ -79,7 +82,7 @@ def test_same_command_costs_nothing_and_changes_make_new_cells(niah, tmp_path: P
     assert len(other) == 12
 
 
-def test_failures_are_owed_again_and_never_scored(niah, tmp_path: Path) -> None:
+def test_failures_are_owed_again_and_never_scored(niah: Command, tmp_path: Path) -> None:
     command = ("run", "-b", "fake", "-l", "512", "-d", "5", "--out", tmp_path, "--json")
     said = niah(*command, "--set", "backend.fail_every=3")
     document = said.document()
@@ -97,7 +100,7 @@ def test_failures_are_owed_again_and_never_scored(niah, tmp_path: Path) -> None:
     assert {row.attempt for row in rows} == {1, 2}
 
 
-def test_an_engine_that_dies_leaves_owed_cells(niah, tmp_path: Path) -> None:
+def test_an_engine_that_dies_leaves_owed_cells(niah: Command, tmp_path: Path) -> None:
     said = niah(
         *("run", "-b", "fake", "-l", "512,1k", "-d", "3", "--set", "backend.crash_after=2", "--out", tmp_path, "--json")
     )
@@ -107,7 +110,7 @@ def test_an_engine_that_dies_leaves_owed_cells(niah, tmp_path: Path) -> None:
     assert document["answered"] == 3
 
 
-def test_a_broken_setting_is_marked_and_not_called_a_loss(niah, tmp_path: Path) -> None:
+def test_a_broken_setting_is_marked_and_not_called_a_loss(niah: Command, tmp_path: Path) -> None:
     said = niah(
         *("run", "-b", "fake", "--kv", "bf16,int8", "--set", "backend.break_kv=[int8]", "-l", "512", "-d", "3"),
         *("--out", tmp_path, "--json"),
@@ -122,12 +125,12 @@ def test_a_broken_setting_is_marked_and_not_called_a_loss(niah, tmp_path: Path) 
     assert "BROKEN" in shown.out
 
 
-def test_echo_is_not_retrieval(niah, tmp_path: Path) -> None:
+def test_echo_is_not_retrieval(niah: Command, tmp_path: Path) -> None:
     niah("run", "-b", "fake", "--set", "backend.reply=echo", "-l", "512", "-d", "3", "--out", tmp_path)
     assert not any(row.correct for row in _rows(tmp_path))
 
 
-def test_torn_and_edited_lines(niah, tmp_path: Path) -> None:
+def test_torn_and_edited_lines(niah: Command, tmp_path: Path) -> None:
     command = ("run", "-b", "oracle", "-l", "512", "-d", "5", "--out", tmp_path)
     niah(*command)
     file = package.load(tmp_path).path / "rows.jsonl"
@@ -142,7 +145,7 @@ def test_torn_and_edited_lines(niah, tmp_path: Path) -> None:
     assert {row.outcome for row in record.rows} == {"answered"}
 
 
-def test_time_limit_stops_cleanly(niah, tmp_path: Path) -> None:
+def test_time_limit_stops_cleanly(niah: Command, tmp_path: Path) -> None:
     command = ("run", "-b", "fake", "-l", "512", "-d", "2", "-n", "30", "--out", tmp_path)
     said = niah(*command, "--set", "backend.delay_s=0.2", "--max-minutes", "0.02", "--json")
     assert said.code == 5
@@ -153,7 +156,7 @@ def test_time_limit_stops_cleanly(niah, tmp_path: Path) -> None:
     assert len(_rows(tmp_path)) == 60
 
 
-def test_a_single_needle_shares_what_is_before_it(niah, tmp_path: Path) -> None:
+def test_a_single_needle_shares_what_is_before_it(niah: Command, tmp_path: Path) -> None:
     niah("run", "-b", "oracle", "--task", "single", "-l", "512", "-d", "5", "-n", "1", "--out", tmp_path)
     rows = _rows(tmp_path)
     assert len(rows) == 5
@@ -163,7 +166,7 @@ def test_a_single_needle_shares_what_is_before_it(niah, tmp_path: Path) -> None:
     assert order == sorted(order, reverse=True), "deepest first, so that each next context keeps the longest prefix"
 
 
-def test_more_depths_than_keys_go_to_further_contexts(niah, tmp_path: Path) -> None:
+def test_more_depths_than_keys_go_to_further_contexts(niah: Command, tmp_path: Path) -> None:
     niah("run", "-b", "oracle", "--set", "task.keys=4", "-l", "1k", "-d", "11", "-n", "1", "--out", tmp_path)
     record = package.load(tmp_path)
     assert len(record.rows) == 11
@@ -186,13 +189,15 @@ def read_rows_of(path: Path) -> list[Row]:
     return list(read_rows(RunFolder(path)).rows)
 
 
-def test_a_context_that_cannot_be_built_fails_alone(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_that_cannot_be_built_fails_alone(
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from niah.errors import CellError
     from niah.runner.workshop import Group, Workshop
 
     prompts = Workshop.prompts
 
-    def sometimes(self: Workshop, group: Group):
+    def sometimes(self: Workshop, group: Group) -> Any:
         if group.trial == 1 and self.task.name == "passkey":
             raise CellError("needle_lost", "for the test")
         return prompts(self, group)
@@ -206,7 +211,7 @@ def test_a_context_that_cannot_be_built_fails_alone(niah, tmp_path: Path, monkey
     assert package.load(tmp_path).manifest["status"] == "finished"
 
 
-def test_a_broken_canary_is_asked_again_by_the_same_command(niah, tmp_path: Path) -> None:
+def test_a_broken_canary_is_asked_again_by_the_same_command(niah: Command, tmp_path: Path) -> None:
     command = ("run", "-b", "fake", "--kv", "bf16,int8", "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path)
     assert niah(*command, "--set", "backend.fail_every=1").code == 3
     assert package.load(tmp_path).setting("bf16")["canary"]["state"] == "broken"
@@ -215,7 +220,7 @@ def test_a_broken_canary_is_asked_again_by_the_same_command(niah, tmp_path: Path
 
 
 def test_an_engine_that_cannot_be_opened_leaves_a_failed_run(
-    niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from contextlib import asynccontextmanager
     from dataclasses import replace
@@ -226,7 +231,7 @@ def test_an_engine_that_cannot_be_opened_leaves_a_failed_run(
     plugin = registry.load("backends", "fake")
 
     @asynccontextmanager
-    async def refuse(*_: object):
+    async def refuse(*_: object) -> Iterator[Any]:
         raise BackendUnavailable("no device here")
         yield
 
@@ -247,13 +252,13 @@ def test_run_inside_a_running_loop(tmp_path: Path) -> None:
     assert asyncio.run(cell()) == 2
 
 
-def test_order_of_settings_does_not_make_a_new_run(niah, tmp_path: Path) -> None:
+def test_order_of_settings_does_not_make_a_new_run(niah: Command, tmp_path: Path) -> None:
     for kv in ("int8,int4", "int4,int8"):
         niah("run", "-b", "oracle", "--kv", kv, "-l", "512", "-d", "2", "--out", tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_plugin_file_is_part_of_the_identity_and_of_the_record(niah, tmp_path: Path) -> None:
+def test_a_plugin_file_is_part_of_the_identity_and_of_the_record(niah: Command, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     source = (
         "from dataclasses import replace\nfrom niah.tasks.passkey import PLUGIN as ORIGINAL\n"
@@ -270,7 +275,7 @@ def test_a_plugin_file_is_part_of_the_identity_and_of_the_record(niah, tmp_path:
     assert len(list(out.iterdir())) == 2
 
 
-def test_truncated_replies_are_not_all_answered(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_replies_are_not_all_answered(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     from niah.backends import fake

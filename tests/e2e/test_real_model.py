@@ -12,6 +12,7 @@ from niah.config import build_config
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
+from tests.helpers.command import Command
 
 pytestmark = pytest.mark.model
 
@@ -70,7 +71,7 @@ def test_settings_in_force_are_read_back(smollm2_run: package.Run) -> None:
     assert all(smollm2_run.setting(kv)["canary"]["state"] != "broken" for kv in smollm2_run.kvs())
 
 
-def test_the_prompt_is_built_again_from_the_row(niah, smollm2_run: package.Run) -> None:
+def test_the_prompt_is_built_again_from_the_row(niah: Command, smollm2_run: package.Run) -> None:
     row = smollm2_run.rows[3]
     document = niah("cell", smollm2_run.path, row.cell_id, "--prompt", "--json").document()
     assert document["matches"] is True
@@ -116,7 +117,7 @@ def test_a_single_needle_keeps_the_cache_before_it(tmp_path: Path, smollm2_folde
     assert all(row.correct for row in run.rows)
 
 
-def test_reuse_verify_compares_both_ways(niah, tmp_path: Path) -> None:
+def test_reuse_verify_compares_both_ways(niah: Command, tmp_path: Path) -> None:
     said = niah("run", "--kv", "bf16", "-l", "512", "-d", "3", "-n", "1", "--reuse", "verify", "--out", tmp_path)
     assert said.code == 0
     check = package.load(tmp_path).manifest["reuse_check"]["bf16"]

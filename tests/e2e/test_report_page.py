@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Any]:
     with chromium() as found:
         yield found
 
@@ -48,7 +50,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report([RunRecord(folder, manifest(), rows)], folder / "report.html", around=[known])
 
 
-def test_nothing_is_asked_for_and_nothing_complains(browser, report: Path, tmp_path: Path) -> None:
+def test_nothing_is_asked_for_and_nothing_complains(browser: Any, report: Path, tmp_path: Path) -> None:
     with tab(browser, offline=True) as found:
         found.page.goto(report.as_uri())
         assert found.text(".verdict").startswith("Against bf16: streaming(sinks=4,window=1024) is worse by")
@@ -63,14 +65,14 @@ def test_nothing_is_asked_for_and_nothing_complains(browser, report: Path, tmp_p
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (900, "dark")])
-def test_it_fits_a_narrow_window(browser, report: Path, tmp_path: Path, width: int, scheme: str) -> None:
+def test_it_fits_a_narrow_window(browser: Any, report: Path, tmp_path: Path, width: int, scheme: str) -> None:
     with tab(browser, offline=True, width=width, scheme=scheme) as found:
         found.page.goto(report.as_uri())
         found.page.screenshot(path=tmp_path / f"report-{width}-{scheme}.png", full_page=True)
         assert found.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_square_opens_its_cells_and_the_address_remembers(browser, report: Path, tmp_path: Path) -> None:
+def test_a_square_opens_its_cells_and_the_address_remembers(browser: Any, report: Path, tmp_path: Path) -> None:
     with tab(browser, offline=True) as found:
         page = found.page
         page.goto(report.as_uri())
@@ -104,7 +106,7 @@ def test_a_square_opens_its_cells_and_the_address_remembers(browser, report: Pat
         assert found.text("#count") == "6 of 594 cells"
 
 
-def test_a_cell_without_surroundings_and_a_failed_one(browser, report: Path) -> None:
+def test_a_cell_without_surroundings_and_a_failed_one(browser: Any, report: Path) -> None:
     with tab(browser, offline=True) as found:
         assert "left out for 25 cells" in (found.page.goto(report.as_uri()) and found.text("#cells .band"))
         found.page.goto(report.as_uri() + "#cell=0%3Aint8%7C512%7C0.5%7C1")
@@ -115,7 +117,7 @@ def test_a_cell_without_surroundings_and_a_failed_one(browser, report: Path) -> 
         assert found.complaints == []
 
 
-def test_filters_sorting_and_keys(browser, report: Path) -> None:
+def test_filters_sorting_and_keys(browser: Any, report: Path) -> None:
     with tab(browser, offline=True) as found:
         page = found.page
         page.goto(report.as_uri())
@@ -142,14 +144,14 @@ def test_filters_sorting_and_keys(browser, report: Path) -> None:
         assert found.complaints == []
 
 
-def test_a_link_to_a_section_stays(browser, report: Path) -> None:
+def test_a_link_to_a_section_stays(browser: Any, report: Path) -> None:
     with tab(browser, offline=True) as found:
         found.page.goto(report.as_uri() + "#memory-0")
         assert found.page.url.endswith("#memory-0")
         assert found.page.evaluate("scrollY") > 500
 
 
-def test_it_prints_without_the_table_of_cells(browser, report: Path, tmp_path: Path) -> None:
+def test_it_prints_without_the_table_of_cells(browser: Any, report: Path, tmp_path: Path) -> None:
     with tab(browser, offline=True) as found:
         found.page.goto(report.as_uri())
         found.page.emulate_media(media="print")

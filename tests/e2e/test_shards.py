@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import niah as package
+from tests.helpers.command import Command
 
 GRID = ("--kv", "bf16,int8", "-l", "512,1k", "-d", "3", "-n", "3")
 RUN = ("run", "-b", "oracle", *GRID)
@@ -34,7 +35,7 @@ def shards(made: Path, tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "parts").glob("*-shard-*"))
 
 
-def test_the_parts_make_the_whole(niah, shards: list[Path], tmp_path: Path) -> None:
+def test_the_parts_make_the_whole(niah: Command, shards: list[Path], tmp_path: Path) -> None:
     niah(*RUN, "--out", tmp_path / "whole")
     said = niah("merge", *shards, "--json")
     assert said.code == 0
@@ -55,7 +56,7 @@ def test_the_parts_make_the_whole(niah, shards: list[Path], tmp_path: Path) -> N
     assert niah("cell", merged.path, row.cell_id, "--prompt", "--json").document()["matches"] is True
 
 
-def test_merging_again_adds_nothing_and_later_shards_what_they_have(niah, shards: list[Path]) -> None:
+def test_merging_again_adds_nothing_and_later_shards_what_they_have(niah: Command, shards: list[Path]) -> None:
     first = niah("merge", *shards[:2], "--json")
     assert "shards 3, 4 are missing" in first.err
     merged = Path(first.document()["run"])
@@ -66,7 +67,7 @@ def test_merging_again_adds_nothing_and_later_shards_what_they_have(niah, shards
     assert package.load(merged).manifest["status"] == "finished"
 
 
-def test_the_whole_command_does_what_is_missing(niah, shards: list[Path]) -> None:
+def test_the_whole_command_does_what_is_missing(niah: Command, shards: list[Path]) -> None:
     found = package.merge(*shards[:3])
     assert len(found.rows) < 36
     said = niah(*RUN, "--out", shards[0].parent)
@@ -76,7 +77,7 @@ def test_the_whole_command_does_what_is_missing(niah, shards: list[Path]) -> Non
     assert run.manifest["status"] == "finished"
 
 
-def test_each_shard_has_short_and_long_contexts(niah) -> None:
+def test_each_shard_has_short_and_long_contexts(niah: Command) -> None:
     cells = []
     for index in (1, 2):
         plan = niah("plan", "-b", "oracle", *GRID, "--shard", f"{index}/2", "--json").document()
@@ -85,7 +86,7 @@ def test_each_shard_has_short_and_long_contexts(niah) -> None:
     assert cells == [18, 18]
 
 
-def test_a_broken_canary_and_a_failed_cell_are_not_forgotten(niah, shards: list[Path]) -> None:
+def test_a_broken_canary_and_a_failed_cell_are_not_forgotten(niah: Command, shards: list[Path]) -> None:
     file = shards[1] / "run.json"
     manifest = json.loads(file.read_text())
     manifest["settings"]["int8"] |= {"broken": True}
@@ -118,14 +119,14 @@ def test_a_broken_canary_and_a_failed_cell_are_not_forgotten(niah, shards: list[
         (("--shard", "1/2", "--difficulty", "auto"), "difficulty auto looks at all cells"),
     ],
 )
-def test_what_cannot_be_a_shard(niah, tmp_path: Path, args: tuple[str, ...], sentence: str) -> None:
+def test_what_cannot_be_a_shard(niah: Command, tmp_path: Path, args: tuple[str, ...], sentence: str) -> None:
     said = niah(*RUN, *args, "--out", tmp_path / "out")
     assert said.code == 2
     assert sentence in said.err
     assert not (tmp_path / "out").exists()
 
 
-def test_what_cannot_be_merged(niah, shards: list[Path], tmp_path: Path) -> None:
+def test_what_cannot_be_merged(niah: Command, shards: list[Path], tmp_path: Path) -> None:
     niah(*RUN, "--seed", "9", "--shard", "1/4", "--out", tmp_path / "other")
     other = next((tmp_path / "other").glob("*-shard-*"))
     said = niah("merge", shards[0], other)

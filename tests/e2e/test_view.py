@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -92,13 +93,13 @@ def view(results: Path) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Any]:
     with chromium() as found:
         yield found
 
 
 @needs_chromium
-def test_the_list_and_a_report(browser, view: Served, tmp_path: Path) -> None:
+def test_the_list_and_a_report(browser: Any, view: Served, tmp_path: Path) -> None:
     with tab(browser) as found:
         page = found.page
         page.goto(view.url)
@@ -120,7 +121,7 @@ def test_the_list_and_a_report(browser, view: Served, tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_two_runs_are_selected_and_compared(browser, view: Served, tmp_path: Path) -> None:
+def test_two_runs_are_selected_and_compared(browser: Any, view: Served, tmp_path: Path) -> None:
     with tab(browser) as found:
         page = found.page
         page.goto(view.url)
@@ -140,7 +141,7 @@ def test_two_runs_are_selected_and_compared(browser, view: Served, tmp_path: Pat
 
 
 @needs_chromium
-def test_a_run_is_seen_while_it_goes_on(browser, view: Served, results: Path, tmp_path: Path) -> None:
+def test_a_run_is_seen_while_it_goes_on(browser: Any, view: Served, results: Path, tmp_path: Path) -> None:
     rows = [row for row in make_rows(1) if row.kv in ("bf16", "int8")]
     with tab(browser) as found:
         page = found.page
@@ -204,7 +205,7 @@ def test_a_broken_run_and_a_bad_choice_are_one_sentence(view: Served) -> None:
 
 
 @needs_chromium
-def test_a_token_opens_the_door_once(browser, results: Path) -> None:
+def test_a_token_opens_the_door_once(browser: Any, results: Path) -> None:
     with served(results, token=TOKEN) as view:
         plain = view.url.partition("?")[0]
         assert view.url == f"{plain}?token={TOKEN}"

@@ -12,6 +12,7 @@ from huggingface_hub import constants
 
 from niah.errors import ConfigError
 from niah.models import hub
+from tests.helpers.command import Command
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_an_unknown_id_is_one_sentence_at_once(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_id_is_one_sentence_at_once(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = time.monotonic()
     said = niah("run", "-m", "no-such-org/no-such-model", "-l", "512", "--out", tmp_path / "out")
     assert time.monotonic() - started < 10
@@ -44,7 +45,7 @@ def test_an_unknown_id_is_one_sentence_at_once(niah, tmp_path: Path, monkeypatch
     assert constants.HF_HUB_OFFLINE
 
 
-def test_an_unknown_id_with_the_hub_switched_off(niah, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_id_with_the_hub_switched_off(niah: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(hub, "unreachable", lambda *_: pytest.fail("nobody may be asked"))
     said = niah("plan", "-m", "no-such-org/no-such-model", "-l", "512")
@@ -85,7 +86,7 @@ def test_what_is_no_hub_id(name: str) -> None:
         hub.require_cached_or_reachable(name, "config.json")
 
 
-def test_the_memory_table_and_a_data_set_wait_no_longer(niah) -> None:
+def test_the_memory_table_and_a_data_set_wait_no_longer(niah: Command) -> None:
     started = time.monotonic()
     said = niah("memory", "-m", "no-such-org/no-such-model")
     assert said.code == 2

@@ -1,7 +1,11 @@
 """Rows survive any text, and any kill."""
 
+from __future__ import annotations
+
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +50,7 @@ def rows(draw: st.DrawFn) -> Row:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(rows(), min_size=1, max_size=5), st.data())
-def test_any_prefix_of_a_rows_file_yields_a_prefix_of_the_rows(written, data):
+def test_any_prefix_of_a_rows_file_yields_a_prefix_of_the_rows(written: list[Row], data: Any) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = RunFolder(Path(name))
         with folder:
@@ -69,7 +73,7 @@ def test_any_prefix_of_a_rows_file_yields_a_prefix_of_the_rows(written, data):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(rows(), max_size=12))
-def test_newest_counts_each_cell_once_and_keeps_answers(written):
+def test_newest_counts_each_cell_once_and_keeps_answers(written: list[Row]) -> None:
     chosen = newest(written)
     assert set(chosen) == {row.cell_id for row in written}
     for cell_id, row in chosen.items():
@@ -81,5 +85,5 @@ def test_newest_counts_each_cell_once_and_keeps_answers(written):
 
 @settings(max_examples=60, deadline=None)
 @given(rows())
-def test_json_round_trip(row):
+def test_json_round_trip(row: Callable[..., Row]) -> None:
     assert Row.from_json(row.to_json()) == row

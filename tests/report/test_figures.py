@@ -1,16 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from niah.report.figures import memory_figure, save_memory, save_score, score_figure
+from niah.store.read import RunRecord
+from niah.store.schema import Row
 from niah.types import KVUsage
 
 
-def lines(figure):
+def lines(figure: Figure) -> Any:
     return {line.get_label(): line for line in figure.axes[0].lines}
 
 
-def test_measured_points_lie_on_the_formula(record):
+def test_measured_points_lie_on_the_formula(record: RunRecord) -> None:
     figure = memory_figure(record)
     ax = figure.axes[0]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
@@ -29,13 +37,13 @@ def test_measured_points_lie_on_the_formula(record):
     figure.canvas.draw()
 
 
-def test_formula_alone_is_drawn_and_named(record, cell):
+def test_formula_alone_is_drawn_and_named(record: RunRecord, cell: Callable[..., Row]) -> None:
     rows = tuple(cell(length=n, kv_memory=KVUsage(tokens=n, formula_bytes=n * 8)) for n in (512, 1024))
     drawn = lines(memory_figure(replace(record, rows=rows, manifest={})))
     assert list(drawn["int8 formula"].get_ydata()) == [4096, 8192]
 
 
-def test_nothing_to_draw(record, cell, tmp_path):
+def test_nothing_to_draw(record: RunRecord, cell: Callable[..., Row], tmp_path: Path) -> None:
     hosted = replace(record, rows=(cell(kv_memory=KVUsage()),), manifest={})
     assert memory_figure(hosted) is None
     assert save_memory(hosted, tmp_path / "memory.png") is None
@@ -45,7 +53,7 @@ def test_nothing_to_draw(record, cell, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_scores_have_bands_unless_broken(record):
+def test_scores_have_bands_unless_broken(record: RunRecord) -> None:
     figure = score_figure(record)
     ax = figure.axes[0]
     drawn = lines(figure)
@@ -57,7 +65,7 @@ def test_scores_have_bands_unless_broken(record):
     assert 0.6 < low < 0.8  # Wilson's lower end at 26 of 30
 
 
-def test_one_length_gets_a_whisker(record, cell):
+def test_one_length_gets_a_whisker(record: RunRecord, cell: Callable[..., Row]) -> None:
     rows = (cell(True), cell(False, trial=1))
     figure = score_figure(replace(record, rows=rows, manifest={}))
     assert len(figure.axes[0].containers) == 1
@@ -65,7 +73,7 @@ def test_one_length_gets_a_whisker(record, cell):
 
 
 @pytest.mark.parametrize("save", [save_memory, save_score])
-def test_files_are_the_same_each_time(record, tmp_path, save):
+def test_files_are_the_same_each_time(record: RunRecord, tmp_path: Path, save: Any) -> None:
     first = save(record, tmp_path / "a.png").read_bytes()
     assert first == save(record, tmp_path / "b.png").read_bytes()
     assert first.startswith(b"\x89PNG")

@@ -1,15 +1,23 @@
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
 
 from niah.report.difference import build_difference, difference_map, points, record_differences, save_difference
 from niah.report.drawing import edges, new_figure, thinned
 from niah.report.heatmap import BROKEN_LABEL, build_grid, heatmap, record_grid, save_heatmap
 from niah.stats.intervals import wilson
+from niah.store.read import RunRecord
+from niah.store.schema import Row
 
 
-def test_a_grid_counts_outcomes_apart(cell):
+def test_a_grid_counts_outcomes_apart(cell: Callable[..., Row]) -> None:
     rows = [
         cell(True, trial=0, logprob=-1.0),
         cell(False, trial=1, logprob=-3.0),
@@ -28,13 +36,13 @@ def test_a_grid_counts_outcomes_apart(cell):
     assert found.depth_real == pytest.approx(0.5021)
 
 
-def test_a_repeated_cell_counts_once_and_failures_do_not_count_as_wrong(cell):
+def test_a_repeated_cell_counts_once_and_failures_do_not_count_as_wrong(cell: Callable[..., Row]) -> None:
     rows = [cell(lost="failed"), cell(True), cell(lost="failed")]
     found = build_grid(rows, "int8").cells[1024, 0.5]
     assert (found.hits, found.trials, found.failed, found.share) == (1, 1, 0, 1.0)
 
 
-def test_axes_are_those_of_all_settings_and_of_the_plan(record, cell):
+def test_axes_are_those_of_all_settings_and_of_the_plan(record: RunRecord, cell: Callable[..., Row]) -> None:
     rows = [cell(True, kv="bf16", length=512, depth=0.0), cell(True, kv="int8", length=2048, depth=1.0)]
     grid = build_grid(rows, "int8", lengths=[8192], depths=[0.25])
     assert grid.lengths == (512, 2048, 8192)
@@ -43,7 +51,7 @@ def test_axes_are_those_of_all_settings_and_of_the_plan(record, cell):
     assert record_grid(record, "int8").lengths == (512, 1024, 2048, 4096, 8192)
 
 
-def test_margins_sum_over_the_other_axis(record):
+def test_margins_sum_over_the_other_axis(record: RunRecord) -> None:
     grid = record_grid(record, "int8")
     assert grid.at_length(8192).answered == 18  # two of five depths have no answers
     assert grid.at_depth(0.25).failed == 2
@@ -51,21 +59,21 @@ def test_margins_sum_over_the_other_axis(record):
     assert grid.title == "SmolLM2-135M-Instruct · int8 · multikey · n = 136"
 
 
-def test_edges_and_labels():
+def test_edges_and_labels() -> None:
     assert edges([1.0]) == [0.5, 1.5]
     assert edges([0.0, 1.0, 3.0]) == [-0.5, 0.5, 2.0, 4.0]
     assert len(thinned(list(range(100)))) <= 16
 
 
-def drawn(ax):
+def drawn(ax: Axes) -> Any:
     return ax.collections[0]
 
 
-def texts(ax):
+def texts(ax: Axes) -> Any:
     return [t.get_text() for t in ax.texts]
 
 
-def test_the_heatmap_draws_shares_on_a_fixed_scale(record):
+def test_the_heatmap_draws_shares_on_a_fixed_scale(record: RunRecord) -> None:
     grid = record_grid(record, "int8")
     ax = heatmap(grid)
     values = drawn(ax).get_array()
@@ -79,7 +87,7 @@ def test_the_heatmap_draws_shares_on_a_fixed_scale(record):
     assert len([t for t in texts(ax) if t.isdigit()]) == 23
 
 
-def test_axes_have_tokens_on_log_2_and_depth_zero_at_the_top(record):
+def test_axes_have_tokens_on_log_2_and_depth_zero_at_the_top(record: RunRecord) -> None:
     ax = heatmap(record_grid(record, "bf16"))
     ax.figure.canvas.draw()
     assert ax.get_xscale() == "log"
@@ -90,7 +98,7 @@ def test_axes_have_tokens_on_log_2_and_depth_zero_at_the_top(record):
     assert ax.get_title() == "SmolLM2-135M-Instruct · bf16 · multikey · n = 143"
 
 
-def test_states_have_shapes_and_a_legend(record):
+def test_states_have_shapes_and_a_legend(record: RunRecord) -> None:
     hatched = [p for p in heatmap(record_grid(record, "int8")).patches if p.get_hatch()]
     assert len(hatched) == 2
     # the failed square is covered whole, the half-failed one on its right only
@@ -104,24 +112,24 @@ def test_states_have_shapes_and_a_legend(record):
     assert heatmap(record_grid(record, "kivi2")).get_legend() is None
 
 
-def test_a_broken_setting_is_stamped(record):
+def test_a_broken_setting_is_stamped(record: RunRecord) -> None:
     assert BROKEN_LABEL in texts(heatmap(record_grid(record, "kivi2")))
     assert BROKEN_LABEL not in texts(heatmap(record_grid(record, "int8")))
 
 
-def test_palettes(record):
+def test_palettes(record: RunRecord) -> None:
     grid = record_grid(record, "int8")
     assert drawn(heatmap(grid)).cmap(1.0)[:3] == pytest.approx((254 / 255, 232 / 255, 56 / 255))
     classic = drawn(heatmap(grid, palette="classic")).cmap
     assert classic(0.0)[:3] == pytest.approx((0xF0 / 255, 0x49 / 255, 0x6E / 255))
 
 
-def test_a_given_axes_is_used(record):
+def test_a_given_axes_is_used(record: RunRecord) -> None:
     ax = new_figure(5, 4).add_subplot()
     assert heatmap(record_grid(record, "int8"), ax) is ax
 
 
-def test_one_square_and_close_lengths_can_be_drawn(cell):
+def test_one_square_and_close_lengths_can_be_drawn(cell: Callable[..., Row]) -> None:
     heatmap(build_grid([cell(True)], "int8")).figure.canvas.draw()
     grid = build_grid([cell(True, length=4000), cell(False, length=4096), cell(True, length=100_000)], "int8")
     ax = heatmap(grid)
@@ -129,19 +137,19 @@ def test_one_square_and_close_lengths_can_be_drawn(cell):
     assert drawn(ax).get_array().shape == (1, 3)
 
 
-def test_no_squares_is_an_error():
+def test_no_squares_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one length"):
         heatmap(build_grid([], "int8"))
 
 
-def test_dollar_signs_in_names_are_not_formulas(cell):
+def test_dollar_signs_in_names_are_not_formulas(cell: Callable[..., Row]) -> None:
     grid = build_grid([cell(True, model="a$b$c_{")], "int8")
     ax = heatmap(grid)
     ax.figure.canvas.draw()
     assert ax.get_title().startswith("a$b$c_{")
 
 
-def test_files_are_the_same_each_time(record, tmp_path):
+def test_files_are_the_same_each_time(record: RunRecord, tmp_path: Path) -> None:
     grid = record_grid(record, "int8")
     first = [p.read_bytes() for p in save_heatmap(grid, tmp_path / "heatmap-v1.5-a")]
     again = save_heatmap(grid, tmp_path / "heatmap-v1.5-b")
@@ -151,7 +159,7 @@ def test_files_are_the_same_each_time(record, tmp_path):
     assert b"dc:date" not in first[1]
 
 
-def test_differences_are_paired(cell):
+def test_differences_are_paired(cell: Callable[..., Row]) -> None:
     rows = [
         cell(True, kv="bf16", trial=0), cell(False, kv="int8", trial=0),  # lost
         cell(True, kv="bf16", trial=1), cell(True, kv="int8", trial=1),
@@ -165,7 +173,7 @@ def test_differences_are_paired(cell):
     assert found.delta == -0.25
 
 
-def test_the_difference_map_shows_only_pairs(record):
+def test_the_difference_map_shows_only_pairs(record: RunRecord) -> None:
     differences = record_differences(record)
     assert [d.kv for d in differences] == ["int8", "streaming(sinks=4,window=1024)", "kivi2"]
     assert [d.broken for d in differences] == [False, False, True]
@@ -181,15 +189,15 @@ def test_the_difference_map_shows_only_pairs(record):
     assert BROKEN_LABEL in texts(difference_map(differences[2]))
 
 
-def test_a_run_without_a_reference_has_no_differences(record):
+def test_a_run_without_a_reference_has_no_differences(record: RunRecord) -> None:
     assert record_differences(replace(record, manifest={**record.manifest, "reference": None})) == []
 
 
-def test_points():
+def test_points() -> None:
     assert [points(x) for x in (0.05, -0.334, 0.0, -0.001)] == ["+5", "−33", "0", "0"]
 
 
-def test_a_difference_is_saved(record, tmp_path):
+def test_a_difference_is_saved(record: RunRecord, tmp_path: Path) -> None:
     path = save_difference(record_differences(record)[0], tmp_path / "compare-int8.png")
     assert path.read_bytes().startswith(b"\x89PNG")
     assert record_differences(record)[0].depths == (0.0, 0.25, 0.5, 0.75, 1.0)

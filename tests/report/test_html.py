@@ -1,17 +1,24 @@
+from __future__ import annotations
+
 import base64
 import hashlib
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from niah.errors import StoreError
 from niah.report.asked import setting_lines
 from niah.report.html import render_report, write_report
+from niah.store.read import RunRecord
+from niah.store.schema import Row
 
 VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
 CHROMIUM = shutil.which("chromium")
@@ -20,46 +27,46 @@ CHROMIUM = shutil.which("chromium")
 class Page(HTMLParser):
     """Checks that every element is closed in its place, and collects what the tests ask for."""
 
-    def __init__(self, text):
+    def __init__(self, text: Any) -> None:
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.scripts, self.words, self.ids = [], [], [], [], []
         self.feed(text)
         self.close()
         assert self.open == []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         self.ids += [value for name, value in attrs if name == "id"]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag
 
-    def handle_data(self, data):
+    def handle_data(self, data: Any) -> None:
         (self.scripts if self.open and self.open[-1] == "script" else self.words).append(data)
 
     @property
-    def text(self):
+    def text(self) -> Any:
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
 @pytest.fixture
-def html(record):
+def html(record: RunRecord) -> Any:
     return render_report([record])
 
 
-def test_the_page_is_balanced_and_has_each_id_once(html):
+def test_the_page_is_balanced_and_has_each_id_once(html: str) -> None:
     page = Page(html)
     assert len(page.ids) == len(set(page.ids))
     assert html.lstrip().startswith("<!DOCTYPE html>")
 
 
-def test_the_summary_comes_first(html):
+def test_the_summary_comes_first(html: str) -> None:
     text = Page(html).text
     places = [
         text.index(words)
@@ -92,7 +99,7 @@ def test_the_summary_comes_first(html):
     assert "out_of_memory: 8192 tokens: out of memory" in text
 
 
-def test_what_is_asked_and_in_force_stand_side_by_side(html):
+def test_what_is_asked_and_in_force_stand_side_by_side(html: str) -> None:
     text = Page(html).text
     assert text.count("Not everything that was asked is in force.") == 1
     assert "v_dtype int8 ≠ bf16" in text
@@ -101,7 +108,7 @@ def test_what_is_asked_and_in_force_stand_side_by_side(html):
     assert html.count('class="differs"') == 1
 
 
-def test_there_is_a_map_for_each_setting_with_shapes_for_states(html):
+def test_there_is_a_map_for_each_setting_with_shapes_for_states(html: str) -> None:
     page = Page(html)
     figures = [attrs for tag, attrs in page.tags if tag == "figure"]
     assert len([f for f in figures if f["id"].startswith("map-")]) == 4
@@ -121,7 +128,7 @@ def test_there_is_a_map_for_each_setting_with_shapes_for_states(html):
     assert "not run" in page.text
 
 
-def test_every_picture_has_a_name_and_a_table(html):
+def test_every_picture_has_a_name_and_a_table(html: str) -> None:
     page = Page(html)
     pictures = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("role") == "group"]
     # four maps of accuracy and of log-probability, three differences of each, five charts
@@ -130,7 +137,7 @@ def test_every_picture_has_a_name_and_a_table(html):
     assert sum(attrs.get("class") == "as-text" for tag, attrs in page.tags if tag == "details") == 19
 
 
-def test_hostile_answers_stay_text(html):
+def test_hostile_answers_stay_text(html: str) -> None:
     page = Page(html)
     scripts = [attrs for tag, attrs in page.tags if tag == "script"]
     assert scripts == [{"type": "application/json", "id": "data"}, {}]
@@ -144,7 +151,7 @@ def test_hostile_answers_stay_text(html):
     ]
 
 
-def test_hostile_names_stay_text(record, cell):
+def test_hostile_names_stay_text(record: RunRecord, cell: Callable[..., Row]) -> None:
     bad = '"><script>alert(1)</script>'
     rows = tuple(
         cell(kv=kv, trial=trial, kv_memory=record.rows[0].kv_memory, model=bad, task=bad, haystack=bad, length=length)
@@ -164,7 +171,7 @@ def test_hostile_names_stay_text(record, cell):
     assert "<script>alert" not in html
 
 
-def test_nothing_is_loaded_from_anywhere(html):
+def test_nothing_is_loaded_from_anywhere(html: str) -> None:
     page = Page(html)
     links = [attrs[name] for _, attrs in page.tags for name in ("href", "src", "action", "srcset") if name in attrs]
     assert all(link.startswith("#") or link == "data:," for link in links)
@@ -174,7 +181,7 @@ def test_nothing_is_loaded_from_anywhere(html):
     assert set(re.findall(r"url\(([^)]*)\)", html)) == {"#hatch"}
 
 
-def test_the_content_policy_allows_this_script_only(html):
+def test_the_content_policy_allows_this_script_only(html: str) -> None:
     page = Page(html)
     policy = next(a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
     rules = dict(part.strip().split(" ", 1) for part in policy.split(";"))
@@ -184,7 +191,7 @@ def test_the_content_policy_allows_this_script_only(html):
     assert rules["img-src"] == "data:"
 
 
-def test_all_cells_are_in_the_page(html, record):
+def test_all_cells_are_in_the_page(html: str, record: RunRecord) -> None:
     data = json.loads(Page(html).scripts[0])
     assert len(data["cells"]) == len(record.rows) == 594
     cells = [dict(zip(data["columns"], cell, strict=True)) for cell in data["cells"]]
@@ -201,7 +208,7 @@ def test_all_cells_are_in_the_page(html, record):
     assert line["depth_real"] == pytest.approx(row.depth_real)
 
 
-def test_two_thousand_cells_stay_under_a_megabyte_and_a_half(make_record):
+def test_two_thousand_cells_stay_under_a_megabyte_and_a_half(make_record: Callable[..., RunRecord]) -> None:
     record = make_record(trials=21)
     assert len(record.rows) > 2000
     assert len(render_report([record]).encode("utf-8", "replace")) < 700_000
@@ -210,7 +217,7 @@ def test_two_thousand_cells_stay_under_a_megabyte_and_a_half(make_record):
         assert len(render_report([replace(record, rows=chatty)]).encode("utf-8", "replace")) < 1_500_000
 
 
-def test_several_runs_are_compared_with_the_first(record, make_record):
+def test_several_runs_are_compared_with_the_first(record: RunRecord, make_record: Callable[..., RunRecord]) -> None:
     from pathlib import Path
 
     html = render_report([record, make_record(trials=3, path=Path("results/second"))])
@@ -223,7 +230,7 @@ def test_several_runs_are_compared_with_the_first(record, make_record):
 
 
 @pytest.mark.parametrize("manifest", [{}, {"settings": {"bf16": {"asked": 3, "canary": None}}, "plan": 3, "model": []}])
-def test_a_run_without_rows_or_facts_has_a_page(record, manifest):
+def test_a_run_without_rows_or_facts_has_a_page(record: RunRecord, manifest: Any) -> None:
     text = Page(render_report([replace(record, rows=(), manifest=manifest, torn=True, bad_lines=(3, 9))])).text
     assert "left out: 3, 9." in text
     assert "The last row was cut off" in text
@@ -234,26 +241,26 @@ def test_a_run_without_rows_or_facts_has_a_page(record, manifest):
 @pytest.mark.parametrize(
     "name", ["settings", "reference", "asked", "plan", "questions", "model", "adaptive", "started_at", "status"]
 )
-def test_a_damaged_manifest_has_a_page(record, name, odd):
+def test_a_damaged_manifest_has_a_page(record: RunRecord, name: str, odd: Any) -> None:
     damaged = replace(record, rows=record.rows[:8], manifest={**record.manifest, name: odd})
     assert "</html>" in render_report([damaged])
 
 
 @pytest.mark.parametrize("odd", [None, 3, "x", [1, 2], -1.5])
 @pytest.mark.parametrize("name", ["asked", "effective", "canary", "broken", "formula"])
-def test_a_damaged_setting_has_a_page(record, name, odd):
+def test_a_damaged_setting_has_a_page(record: RunRecord, name: str, odd: float | int | list[int] | str | None) -> None:
     counted = replace(record.rows[0], kv_memory=replace(record.rows[0].kv_memory, source="measured_blocks"))
     settings = {**record.manifest["settings"], "bf16": {name: odd}}
     damaged = replace(record, rows=(counted, *record.rows[1:8]), manifest={**record.manifest, "settings": settings})
     assert "</html>" in render_report([damaged])
 
 
-def test_a_run_of_one_cell_has_a_page(record, cell):
+def test_a_run_of_one_cell_has_a_page(record: RunRecord, cell: Callable[..., Row]) -> None:
     for row in (cell(), cell(lost="failed"), cell(length=1)):
         Page(render_report([replace(record, rows=(row,), manifest={})]))
 
 
-def test_write(record, tmp_path):
+def test_write(record: RunRecord, tmp_path: Path) -> None:
     path = write_report([record], tmp_path / "deep" / "report.html")
     Page(path.read_text(encoding="utf-8"))
     with pytest.raises(StoreError, match="cannot make"):
@@ -262,11 +269,11 @@ def test_write(record, tmp_path):
         render_report([])
 
 
-def found(asked, effective):
+def found(asked: Any, effective: Any) -> Any:
     return {line.name: (line.asked, line.effective, line.differs) for line in setting_lines(asked, effective)}
 
 
-def test_setting_lines():
+def test_setting_lines() -> None:
     lines = found(
         {"name": "x", "k_dtype": "int8", "v_dtype": "auto", "window": None, "group_size": 32, "sinks": 0, "tp": 2.0},
         {"k_dtype": "torch.bfloat16", "kv.v_dtype": "bfloat16", "window": 512, "tp": "2", "threads": 1},
@@ -290,7 +297,7 @@ def test_setting_lines():
         ("#find=onerror&cell=0:int8%7C512%7C0.0%7C0", "1 of 594 cells", "int8 · 512 tokens · depth 0 %"),
     ],
 )
-def test_the_script_runs_in_a_browser(record, tmp_path, hash_, count, drawer):
+def test_the_script_runs_in_a_browser(record: RunRecord, tmp_path: Path, hash_: str, count: str, drawer: str) -> None:
     path = write_report([record], tmp_path / "report.html")
     command = [
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",

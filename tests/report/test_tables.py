@@ -1,6 +1,10 @@
+from __future__ import annotations
+
 import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -9,11 +13,13 @@ from niah.report.heatmap import build_grid, record_grid
 from niah.report.palette import CIVIDIS, RGB, difference_color, file_stem, share_color
 from niah.report.summary import summaries
 from niah.report.tables import summary_line, summary_table, terminal_heatmap
+from niah.store.read import RunRecord
+from niah.store.schema import Row
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_the_terminal_heatmap_in_plain_text(record):
+def test_the_terminal_heatmap_in_plain_text(record: RunRecord) -> None:
     lines = terminal_heatmap(record_grid(record, "int8"), color=False, width=100).splitlines()
     assert lines[0] == "SmolLM2-135M-Instruct · int8 · multikey · n = 136"
     assert lines[2].split() == ["depth", "%", "512", "1k", "2k", "4k", "8k"]
@@ -27,7 +33,7 @@ def test_the_terminal_heatmap_in_plain_text(record):
     assert "\x1b" not in "".join(lines)
 
 
-def test_color_changes_the_looks_only(record):
+def test_color_changes_the_looks_only(record: RunRecord) -> None:
     grid = record_grid(record, "bf16")
     plain = terminal_heatmap(grid, color=False, width=100)
     colored = terminal_heatmap(grid, color=True, width=100)
@@ -37,7 +43,7 @@ def test_color_changes_the_looks_only(record):
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80])
-def test_it_fits_narrow_terminals(record, width):
+def test_it_fits_narrow_terminals(record: RunRecord, width: int) -> None:
     text = terminal_heatmap(record_grid(record, "int8"), color=False, width=width)
     blocks = [line for line in text.splitlines() if line.startswith("depth %")]
     lengths = [word for line in blocks for word in line.split()[2:]]
@@ -46,23 +52,23 @@ def test_it_fits_narrow_terminals(record, width):
         assert max(len(line) for line in text.splitlines() if line.lstrip()[:1].isdigit()) <= width
 
 
-def test_broken_and_empty_maps_say_so(record):
+def test_broken_and_empty_maps_say_so(record: RunRecord) -> None:
     assert "BROKEN: canary failed" in terminal_heatmap(record_grid(record, "kivi2"), color=False, width=80)
     assert "no cell has been run yet" in terminal_heatmap(build_grid([], "int8"), color=False, width=80)
 
 
-def test_control_characters_do_not_reach_the_terminal(cell):
+def test_control_characters_do_not_reach_the_terminal(cell: Callable[..., Row]) -> None:
     grid = build_grid([cell(model="m\x1b]0;owned\x07")], "int8")
     assert "\x1b" not in terminal_heatmap(grid, color=False, width=80)
 
 
-def rendered(table, width):
+def rendered(table: Any, width: Any) -> Any:
     console = Console(file=io.StringIO(), width=width)
     console.print(table)
     return console.file.getvalue()
 
 
-def test_the_summary_table(record):
+def test_the_summary_table(record: RunRecord) -> None:
     text = rendered(summary_table(summaries(record), "a run"), 130)
     lines = {line.split()[0]: line for line in text.splitlines() if line.split()}
     assert "reference" in lines["bf16"]
@@ -74,14 +80,14 @@ def test_the_summary_table(record):
     assert re.search(r"−\d+\.\d pt", lines["streaming(sinks=4,window=1024)"])
 
 
-def test_names_are_not_read_as_markup(record):
+def test_names_are_not_read_as_markup(record: RunRecord) -> None:
     item = replace(summaries(record)[0], kv="window[bold]x[/bold]", kv_bytes_per_token=None, ratio=None)
     text = rendered(summary_table([item]), 130)
     assert "window[bold]x[/bold]" in text
     assert "unknown" in text
 
 
-def test_colors_keep_to_a_fixed_scale_and_stay_readable():
+def test_colors_keep_to_a_fixed_scale_and_stay_readable() -> None:
     assert share_color(0.0).hex == CIVIDIS[0]
     assert share_color(1.0).hex == CIVIDIS[-1]
     assert share_color(7.0) == share_color(1.0)
@@ -91,8 +97,8 @@ def test_colors_keep_to_a_fixed_scale_and_stay_readable():
     assert RGB(255, 255, 255).ink == "#000000"
 
 
-def test_text_has_contrast_on_every_color():
-    def luminance(color):
+def test_text_has_contrast_on_every_color() -> None:
+    def luminance(color: Any) -> Any:
         parts = [c / 255 for c in (color.red, color.green, color.blue)]
         parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
@@ -103,7 +109,7 @@ def test_text_has_contrast_on_every_color():
         assert (max(back, ink) + 0.05) / (min(back, ink) + 0.05) >= 4.5
 
 
-def test_lightness_grows_all_the_way():
+def test_lightness_grows_all_the_way() -> None:
     shades = [share_color(n / 50) for n in range(51)]
     grey = [0.2126 * c.red + 0.7152 * c.green + 0.0722 * c.blue for c in shades]
     assert grey == sorted(grey)
@@ -120,11 +126,11 @@ def test_lightness_grows_all_the_way():
         ("a/b", "a-b"),
     ],
 )
-def test_file_names(kv, stem):
+def test_file_names(kv: str, stem: str) -> None:
     assert file_stem(kv) == stem
 
 
-def test_a_change_that_rounds_to_nothing_has_no_minus(record):
+def test_a_change_that_rounds_to_nothing_has_no_minus(record: RunRecord) -> None:
     item = replace(summaries(record)[1], delta=-0.0004, broken=False)
     assert summary_line(item)[5] == "+0.0 pt"
     assert summary_line(replace(item, delta=-0.0006))[5] == "−0.1 pt"

@@ -1,6 +1,10 @@
+from __future__ import annotations
+
 import json
 import math
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -19,7 +23,7 @@ DESIGNED = [
 # fmt: on
 
 
-def full(row):
+def full(row: Callable[..., Row]) -> Any:
     return row(
         "c1",
         depth_real=0.4973,
@@ -44,12 +48,12 @@ def full(row):
     )
 
 
-def test_a_row_survives_json(row):
+def test_a_row_survives_json(row: Callable[..., Row]) -> None:
     before = full(row)
     assert Row.from_json(json.loads(json.dumps(before.to_json()))) == before
 
 
-def test_all_designed_fields_are_there(row):
+def test_all_designed_fields_are_there(row: Callable[..., Row]) -> None:
     data = full(row).to_json()
     assert set(DESIGNED) <= set(data)
     assert next(iter(data)) == "schema"
@@ -61,7 +65,7 @@ def test_all_designed_fields_are_there(row):
     assert set(data["timing"]) == {"prefill_s", "first_token_s", "total_s"}
 
 
-def test_unknown_fields_are_ignored_at_every_level(row):
+def test_unknown_fields_are_ignored_at_every_level(row: Callable[..., Row]) -> None:
     data = full(row).to_json()
     data["new_in_0_9"] = [1]
     data["kv_memory"]["new"] = 3
@@ -69,7 +73,7 @@ def test_unknown_fields_are_ignored_at_every_level(row):
 
 
 @pytest.mark.parametrize("name", ["cell_id", "pair_id", "kv", "length", "depth", "trial", "outcome"])
-def test_a_missing_field_is_named(row, name):
+def test_a_missing_field_is_named(row: Callable[..., Row], name: str) -> None:
     data = full(row).to_json()
     del data[name]
     with pytest.raises(ValueError, match=rf"^{name}: "):
@@ -89,12 +93,12 @@ def test_a_missing_field_is_named(row, name):
         ("kv_memory", {"source": "guess"}),
     ],
 )
-def test_an_impossible_value_is_named(row, name, value):
+def test_an_impossible_value_is_named(row: Callable[..., Row], name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"^{name}"):
         Row.from_json(full(row).to_json() | {name: value})
 
 
-def test_an_answered_row_must_have_been_judged(row):
+def test_an_answered_row_must_have_been_judged(row: Callable[..., Row]) -> None:
     with pytest.raises(ValueError, match="correct"):
         row(correct=None)
     with pytest.raises(ValueError, match="correct"):
@@ -102,12 +106,12 @@ def test_an_answered_row_must_have_been_judged(row):
     assert row(outcome="failed", correct=None, score=None).score is None
 
 
-def test_a_newer_schema_is_refused(row):
+def test_a_newer_schema_is_refused(row: Callable[..., Row]) -> None:
     with pytest.raises(StoreError, match="written by a newer niah"):
         Row.from_json(full(row).to_json() | {"schema": 2})
 
 
-def test_numbers_that_json_cannot_hold_become_null(row):
+def test_numbers_that_json_cannot_hold_become_null(row: Callable[..., Row]) -> None:
     data = row(logprob=-math.inf, timing=Timing(math.nan, 0.0, 1.0)).to_json()
     assert data["logprob"] is None
     assert data["timing"]["prefill_s"] is None
@@ -123,11 +127,11 @@ def test_numbers_that_json_cannot_hold_become_null(row):
         ("Something broke", "failed"),
     ],
 )
-def test_error_kind(row, error, kind):
+def test_error_kind(row: Callable[..., Row], error: str | None, kind: str) -> None:
     assert row(outcome="failed", correct=None, score=None, error=error).error_kind == kind
 
 
-def test_the_json_schema_describes_the_rows(row):
+def test_the_json_schema_describes_the_rows(row: Callable[..., Row]) -> None:
     schema = row_json_schema()
     assert set(schema["properties"]) == {f.name for f in fields(Row)}
     assert "cell_id" in schema["required"]

@@ -1,9 +1,13 @@
+from __future__ import annotations
+
 import errno
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +15,12 @@ from niah.errors import StoreError
 from niah.store import folder as folder_module
 from niah.store.folder import RunFolder, list_runs, open_run, write_atomic
 from niah.store.read import read_rows
+from niah.store.schema import Row
 
 TODAY = "2026-11-29"
 
 
-def make(out: Path, *, today: str = TODAY, fresh: bool = False, label: str = "m-fake", identity: str = "abc123"):
+def make(out: Path, *, today: str = TODAY, fresh: bool = False, label: str = "m-fake", identity: str = "abc123") -> Any:
     return RunFolder.find_or_create(out, label, identity, today, fresh)
 
 
@@ -25,7 +30,7 @@ def started(run: RunFolder, moment: str) -> Path:
     return run.path
 
 
-def test_the_name_holds_date_label_and_identity(tmp_path):
+def test_the_name_holds_date_label_and_identity(tmp_path: Path) -> None:
     with make(tmp_path / "results") as run:
         assert run.path == tmp_path / "results" / "2026-11-29-m-fake-abc123"
         assert run.path.is_dir()
@@ -43,17 +48,17 @@ def test_the_name_holds_date_label_and_identity(tmp_path):
         ("C:\\x", "c-x"),
     ],
 )
-def test_labels_cannot_leave_the_folder(tmp_path, label, safe):
+def test_labels_cannot_leave_the_folder(tmp_path: Path, label: str, safe: str) -> None:
     with make(tmp_path, label=label) as run:
         assert run.path == tmp_path / f"{TODAY}-{safe}-abc123"
 
 
-def test_identity_must_be_a_plain_hash(tmp_path):
+def test_identity_must_be_a_plain_hash(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="identity"):
         make(tmp_path, identity="../x")
 
 
-def test_the_same_command_finds_its_run_on_another_day(tmp_path):
+def test_the_same_command_finds_its_run_on_another_day(tmp_path: Path) -> None:
     first = make(tmp_path)
     first.close()
     with make(tmp_path, today="2026-12-24", label="other") as again:
@@ -62,13 +67,13 @@ def test_the_same_command_finds_its_run_on_another_day(tmp_path):
         assert other.path != first.path
 
 
-def test_an_identity_that_only_ends_alike_is_another(tmp_path):
+def test_an_identity_that_only_ends_alike_is_another(tmp_path: Path) -> None:
     make(tmp_path, identity="xabc123").close()
     with make(tmp_path, identity="abc123") as run:
         assert run.path.name == "2026-11-29-m-fake-abc123"
 
 
-def test_fresh_makes_numbered_folders_and_the_newest_is_found(tmp_path):
+def test_fresh_makes_numbered_folders_and_the_newest_is_found(tmp_path: Path) -> None:
     started(make(tmp_path), "2026-11-29T10:00:00+00:00")
     second = started(make(tmp_path, fresh=True), "2026-11-29T11:00:00+02:00")
     third = started(make(tmp_path, fresh=True), "2026-11-29T10:30:00+00:00")
@@ -79,26 +84,26 @@ def test_fresh_makes_numbered_folders_and_the_newest_is_found(tmp_path):
         assert found.path == third
 
 
-def test_out_that_is_a_file(tmp_path):
+def test_out_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("x")
     with pytest.raises(StoreError, match="is a file"):
         make(tmp_path / "results")
 
 
-def test_out_below_a_file(tmp_path):
+def test_out_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x")
     with pytest.raises(StoreError, match=r"cannot make a run folder.*--out"):
         make(tmp_path / "x" / "results")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that nobody can write")
-def test_out_that_cannot_be_written():
+def test_out_that_cannot_be_written() -> None:
     with pytest.raises(StoreError, match="cannot make a run folder") as caught:
         make(Path("/proc/niah-results"))
     assert caught.value.exit_code == 6
 
 
-def test_append_writes_one_line_a_row_at_once(tmp_path, row):
+def test_append_writes_one_line_a_row_at_once(tmp_path: Path, row: Callable[..., Row]) -> None:
     with make(tmp_path) as run:
         run.append(row("a", answer="two\nlines \u2028 end"))
         assert (run.path / "rows.jsonl").read_bytes().count(b"\n") == 1
@@ -107,14 +112,14 @@ def test_append_writes_one_line_a_row_at_once(tmp_path, row):
         assert read_rows(run).rows[0].answer == "two\nlines \u2028 end"
 
 
-def test_half_a_surrogate_pair_can_be_stored(tmp_path, row):
+def test_half_a_surrogate_pair_can_be_stored(tmp_path: Path, row: Callable[..., Row]) -> None:
     with make(tmp_path) as run:
         run.append(row(answer="\ud83d"))
         assert read_rows(run).rows[0].answer == "\ud83d"
 
 
 @pytest.mark.parametrize("torn", [b'{"cell_id":"x"', b"\xff\x00", b"x" * 200_000])
-def test_a_torn_tail_is_cut_and_kept(tmp_path, row, torn):
+def test_a_torn_tail_is_cut_and_kept(tmp_path: Path, row: Callable[..., Row], torn: bytes) -> None:
     with make(tmp_path) as run:
         run.append(row("a"))
     rows = run.path / "rows.jsonl"
@@ -128,14 +133,16 @@ def test_a_torn_tail_is_cut_and_kept(tmp_path, row, torn):
     assert (run.path / "rows.torn").read_bytes() == torn + b"\n"
 
 
-def test_a_file_that_is_all_torn_is_emptied(tmp_path, row):
+def test_a_file_that_is_all_torn_is_emptied(tmp_path: Path, row: Callable[..., Row]) -> None:
     with make(tmp_path) as run:
         (run.path / "rows.jsonl").write_bytes(b"no newline")
         run.append(row("a"))
         assert [r.cell_id for r in read_rows(run).rows] == ["a"]
 
 
-def test_a_full_disk_is_a_store_error_and_leaves_no_broken_line(tmp_path, row, monkeypatch):
+def test_a_full_disk_is_a_store_error_and_leaves_no_broken_line(
+    tmp_path: Path, row: Callable[..., Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with make(tmp_path) as run:
         run.append(row("a"))
         real = os.write
@@ -154,7 +161,7 @@ def test_a_full_disk_is_a_store_error_and_leaves_no_broken_line(tmp_path, row, m
         assert [r.cell_id for r in read_rows(run).rows] == ["a", "c"]
 
 
-def test_only_one_writer(tmp_path, row):
+def test_only_one_writer(tmp_path: Path, row: Callable[..., Row]) -> None:
     with make(tmp_path) as run:
         with pytest.raises(StoreError, match="being written by another process"):
             make(tmp_path)
@@ -172,7 +179,7 @@ def test_only_one_writer(tmp_path, row):
     make(tmp_path).close()
 
 
-def test_close_gives_the_lock_back_and_writing_can_go_on(tmp_path, row):
+def test_close_gives_the_lock_back_and_writing_can_go_on(tmp_path: Path, row: Callable[..., Row]) -> None:
     run = make(tmp_path)
     run.append(row("a"))
     run.close()
@@ -183,7 +190,7 @@ def test_close_gives_the_lock_back_and_writing_can_go_on(tmp_path, row):
     assert len(read_rows(run).rows) == 2
 
 
-def test_the_manifest_is_replaced_whole(tmp_path, monkeypatch):
+def test_the_manifest_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with make(tmp_path) as run:
         run.write_manifest({"schema": 1, "status": "running", "model": {"name": "m–ü"}})
         run.write_manifest({"schema": 1, "status": "finished"})
@@ -203,13 +210,13 @@ def test_the_manifest_is_replaced_whole(tmp_path, monkeypatch):
     ("text", "message"),
     [("{", "cannot be read"), ("[1]", "no JSON object"), ('{"schema": 7}', "written by a newer niah")],
 )
-def test_a_manifest_that_cannot_be_used(tmp_path, text, message):
+def test_a_manifest_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(StoreError, match=message):
         RunFolder(tmp_path).manifest()
 
 
-def test_links_out_of_the_folder_are_refused(tmp_path, row):
+def test_links_out_of_the_folder_are_refused(tmp_path: Path, row: Callable[..., Row]) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("keep\n")
     with make(tmp_path / "results") as run:
@@ -223,12 +230,12 @@ def test_links_out_of_the_folder_are_refused(tmp_path, row):
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", ".."])
-def test_file_takes_names_only(tmp_path, name):
+def test_file_takes_names_only(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreError, match="not a file name"):
         RunFolder(tmp_path).file(name)
 
 
-def test_a_linked_run_folder_is_not_taken_for_one(tmp_path):
+def test_a_linked_run_folder_is_not_taken_for_one(tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     target.mkdir()
     out = tmp_path / "results"
@@ -239,7 +246,7 @@ def test_a_linked_run_folder_is_not_taken_for_one(tmp_path):
     assert list(target.iterdir()) == []
 
 
-def test_open_run_takes_a_run_or_the_newest_of_a_folder(tmp_path):
+def test_open_run_takes_a_run_or_the_newest_of_a_folder(tmp_path: Path) -> None:
     old = started(make(tmp_path, identity="aaa"), "2026-11-30T10:00:00+00:00")
     new = started(make(tmp_path, identity="bbb", today="2026-01-01"), "2026-12-01T10:00:00")
     make(tmp_path, identity="ccc").close()  # no manifest: not a run yet
@@ -250,7 +257,7 @@ def test_open_run_takes_a_run_or_the_newest_of_a_folder(tmp_path):
     assert list_runs(tmp_path / "none") == []
 
 
-def test_open_run_says_what_is_missing(tmp_path):
+def test_open_run_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no run folder"):
         open_run(tmp_path / "none")
     with pytest.raises(StoreError, match=r"no run\.json and no run folders"):
@@ -264,7 +271,7 @@ def test_open_run_says_what_is_missing(tmp_path):
         RunFolder(tmp_path).manifest()
 
 
-def test_write_atomic_does_not_write_through_a_link(tmp_path):
+def test_write_atomic_does_not_write_through_a_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("keep")
     (tmp_path / f".report.html.{os.getpid()}.tmp").symlink_to(victim)
@@ -273,7 +280,7 @@ def test_write_atomic_does_not_write_through_a_link(tmp_path):
     assert (tmp_path / "report.html").read_bytes() == b"new"
 
 
-def test_a_killed_writer_loses_no_finished_row(tmp_path, row):
+def test_a_killed_writer_loses_no_finished_row(tmp_path: Path, row: Callable[..., Row]) -> None:
     line = json.dumps(row("z").to_json())
     code = (
         "import os, signal\nfrom pathlib import Path\nfrom niah.store.folder import RunFolder\n"

@@ -1,19 +1,24 @@
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from niah.errors import StoreError
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord, newest, read_rows, write_parquet
+from niah.store.schema import Row
 from niah.types import KVUsage
 
 NO_ANSWER = {"outcome": "failed", "correct": None, "score": None}
 
 
-def line(row) -> bytes:
+def line(row: Callable[..., Row]) -> bytes:
     return json.dumps(row.to_json()).encode() + b"\n"
 
 
@@ -21,7 +26,9 @@ def line(row) -> bytes:
     "broken",
     [b"", b"{", b"[]", b"3", b'{"cell_id":"x"}', b"\xff\xfe", b"[" * 100_000, b'{"length": NaN}', b"null"],
 )
-def test_a_broken_line_in_the_middle_is_reported_and_left_out(tmp_path, row, broken):
+def test_a_broken_line_in_the_middle_is_reported_and_left_out(
+    tmp_path: Path, row: Callable[..., Row], broken: bytes
+) -> None:
     lines = [line(row("a")), broken + b"\n", line(row("b"))]
     (tmp_path / "rows.jsonl").write_bytes(b"".join(lines))
     read = read_rows(RunFolder(tmp_path))
@@ -30,35 +37,35 @@ def test_a_broken_line_in_the_middle_is_reported_and_left_out(tmp_path, row, bro
     assert not read.torn
 
 
-def test_infinite_numbers_make_a_broken_line(tmp_path, row):
+def test_infinite_numbers_make_a_broken_line(tmp_path: Path, row: Callable[..., Row]) -> None:
     text = line(row("a", logprob=-1.5)).replace(b"-1.5", b"-1e999")
     (tmp_path / "rows.jsonl").write_bytes(text)
     assert read_rows(RunFolder(tmp_path)).bad_lines == [1]
 
 
-def test_windows_line_ends_are_fine(tmp_path, row):
+def test_windows_line_ends_are_fine(tmp_path: Path, row: Callable[..., Row]) -> None:
     (tmp_path / "rows.jsonl").write_bytes(line(row("a")).replace(b"\n", b"\r\n"))
     assert len(read_rows(RunFolder(tmp_path)).rows) == 1
 
 
-def test_the_last_line_counts_only_with_its_end(tmp_path, row):
+def test_the_last_line_counts_only_with_its_end(tmp_path: Path, row: Callable[..., Row]) -> None:
     (tmp_path / "rows.jsonl").write_bytes(line(row("a")) + line(row("b"))[:-1])
     read = read_rows(RunFolder(tmp_path))
     assert [r.cell_id for r in read.rows] == ["a"]
     assert read.torn
 
 
-def test_no_rows_yet(tmp_path):
+def test_no_rows_yet(tmp_path: Path) -> None:
     assert read_rows(RunFolder(tmp_path)).rows == []
 
 
-def test_rows_of_a_newer_niah_are_not_skipped_silently(tmp_path, row):
+def test_rows_of_a_newer_niah_are_not_skipped_silently(tmp_path: Path, row: Callable[..., Row]) -> None:
     (tmp_path / "rows.jsonl").write_bytes(json.dumps(row("a").to_json() | {"schema": 99}).encode() + b"\n")
     with pytest.raises(StoreError, match="newer niah"):
         read_rows(RunFolder(tmp_path))
 
 
-def test_the_newest_answer_counts(row):
+def test_the_newest_answer_counts(row: Callable[..., Row]) -> None:
     failed = row("a", **NO_ANSWER)
     first, second = row("a", attempt=1, correct=False, score=0.0), row("a", attempt=2)
     assert newest([failed, first])["a"] is first
@@ -69,18 +76,18 @@ def test_the_newest_answer_counts(row):
     assert newest([second, failed, later])["a"] is second
 
 
-def record(tmp_path: Path, rows, manifest=None) -> RunRecord:
+def record(tmp_path: Path, rows: Any, manifest: Any = None) -> RunRecord:
     (tmp_path / "run.json").write_text(json.dumps(manifest or {"schema": 1}))
     (tmp_path / "rows.jsonl").write_bytes(b"".join(line(r) for r in rows))
     return RunRecord.load(tmp_path)
 
 
-def test_load_counts_each_cell_once(tmp_path, row):
+def test_load_counts_each_cell_once(tmp_path: Path, row: Callable[..., Row]) -> None:
     loaded = record(tmp_path, [row("a", **NO_ANSWER), row("b"), row("a")])
     assert [(r.cell_id, r.outcome) for r in loaded.rows] == [("a", "answered"), ("b", "answered")]
 
 
-def test_settings_keep_the_manifests_order(tmp_path, row):
+def test_settings_keep_the_manifests_order(tmp_path: Path, row: Callable[..., Row]) -> None:
     manifest = {"schema": 1, "reference": "bf16", "settings": {"kivi2": {"broken": True}, "bf16": {}}}
     loaded = record(tmp_path, [row("a", kv="int8"), row("b", kv="bf16")], manifest)
     assert loaded.kvs() == ["kivi2", "bf16", "int8"]
@@ -93,14 +100,14 @@ def test_settings_keep_the_manifests_order(tmp_path, row):
 @pytest.mark.parametrize(
     "manifest", [{"settings": [1]}, {"settings": {"bf16": 3}}, {"reference": 7}, {"reference": "x"}]
 )
-def test_an_odd_manifest_does_no_harm(tmp_path, row, manifest):
+def test_an_odd_manifest_does_no_harm(tmp_path: Path, row: Callable[..., Row], manifest: Any) -> None:
     loaded = record(tmp_path, [row("a", kv="bf16")], manifest)
     assert loaded.kvs() == ["bf16"]
     assert not loaded.broken("bf16")
     assert loaded.reference is None
 
 
-def test_frame_is_flat_and_keeps_missing_counts(tmp_path, row):
+def test_frame_is_flat_and_keeps_missing_counts(tmp_path: Path, row: Callable[..., Row]) -> None:
     loaded = record(
         tmp_path,
         [row("a", kv_memory=KVUsage(tokens=5, logical_bytes=2**62 + 1, source="reported")), row("b", **NO_ANSWER)],
@@ -117,13 +124,13 @@ def test_frame_is_flat_and_keeps_missing_counts(tmp_path, row):
     assert frame["score"].mean() == 1.0
 
 
-def test_frame_of_no_rows_has_the_columns(tmp_path):
+def test_frame_of_no_rows_has_the_columns(tmp_path: Path) -> None:
     frame = record(tmp_path, []).frame()
     assert len(frame) == 0
     assert {"cell_id", "kv_memory_tokens", "timing_prefill_s"} <= set(frame.columns)
 
 
-def test_parquet_reads_back(tmp_path, row):
+def test_parquet_reads_back(tmp_path: Path, row: Callable[..., Row]) -> None:
     import pandas as pd
 
     loaded = record(tmp_path, [row("a", answer="x \ud83d", expected=("1", "2")), row("b", logprob=-0.5)])
@@ -137,7 +144,7 @@ def test_parquet_reads_back(tmp_path, row):
     assert back["kv_memory_tokens"].isna().all()
 
 
-def test_parquet_gives_the_frame_back(tmp_path, row):
+def test_parquet_gives_the_frame_back(tmp_path: Path, row: Callable[..., Row]) -> None:
     import pandas as pd
 
     big = KVUsage(tokens=5, logical_bytes=2**62 + 1, source="reported")
@@ -159,7 +166,7 @@ def test_parquet_gives_the_frame_back(tmp_path, row):
     assert list(pd.read_parquet(empty).columns) == list(frame.columns)
 
 
-def test_parquet_needs_no_pandas(tmp_path, row):
+def test_parquet_needs_no_pandas(tmp_path: Path, row: Callable[..., Row]) -> None:
     loaded = record(tmp_path, [row("a")])
     code = (
         "import sys, pathlib\n"

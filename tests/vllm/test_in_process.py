@@ -12,6 +12,7 @@ import niah as package
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
+from tests.helpers.command import Command
 
 BLOCK = 128
 SMOLLM2_BF16_TOKEN = 30 * 3 * 2 * 64 * 2
@@ -55,7 +56,7 @@ def test_settings_in_force_are_read_back(bf16_run: package.Run) -> None:
     assert effective["scales"] == "none"
 
 
-def test_paging_is_compared_with_a_reservation(bf16_run: package.Run, niah) -> None:
+def test_paging_is_compared_with_a_reservation(bf16_run: package.Run, niah: Command) -> None:
     said = niah("show", bf16_run.path, "--json")
     waste = said.document()["paging"][0]
     rows = bf16_run.rows
@@ -167,7 +168,7 @@ def test_reuse_off_processes_every_prompt(tmp_path: Path) -> None:
     assert run.setting("auto")["effective"]["prefix_caching"] is False
 
 
-def test_int8_is_refused_on_a_cpu(niah) -> None:
+def test_int8_is_refused_on_a_cpu(niah: Command) -> None:
     said = niah("run", "--backend", "vllm", "--kv-dtype", "int8", "-l", "512")
     assert said.code == 2
     assert "--kv-dtype fp8" in said.err
@@ -175,7 +176,7 @@ def test_int8_is_refused_on_a_cpu(niah) -> None:
     assert len([line for line in said.err.splitlines() if line.startswith("niah: ")]) == 1
 
 
-def test_garbage_is_caught_by_the_canary(niah, tmp_path: Path, has_avx512: bool) -> None:
+def test_garbage_is_caught_by_the_canary(niah: Command, tmp_path: Path, has_avx512: bool) -> None:
     """vLLM on a CPU with AVX-512 takes int8_per_token_head without a word and answers with garbage."""
     if not has_avx512:
         pytest.skip("without AVX-512 or AMX vLLM's CPU build refuses an 8-bit cache itself, so there is no garbage")
@@ -188,7 +189,7 @@ def test_garbage_is_caught_by_the_canary(niah, tmp_path: Path, has_avx512: bool)
     assert package.load(tmp_path).setting("int8")["canary"]["state"] == "broken"
 
 
-def test_what_the_engine_refuses_is_one_sentence(niah, tmp_path: Path, has_avx512: bool) -> None:
+def test_what_the_engine_refuses_is_one_sentence(niah: Command, tmp_path: Path, has_avx512: bool) -> None:
     if has_avx512:
         pytest.skip("this processor has AVX-512 or AMX, so the engine takes the setting")
     said = niah(
@@ -200,7 +201,7 @@ def test_what_the_engine_refuses_is_one_sentence(niah, tmp_path: Path, has_avx51
     assert "Traceback" not in said.err
 
 
-def test_a_pool_that_is_too_small(niah, tmp_path: Path) -> None:
+def test_a_pool_that_is_too_small(niah: Command, tmp_path: Path) -> None:
     said = niah(
         *("run", "--backend", "vllm", "--kv", "bf16", "--set", "backend.pool_bytes=12000000", "-l", "2k", "-d", "2"),
         *("-n", "1", "--out", tmp_path),
@@ -218,7 +219,7 @@ def test_fp8_is_half_the_bytes(has_avx512: bool, tmp_path: Path) -> None:
     assert per_token["fp8_e4m3"] * 2 == per_token["bf16"]
 
 
-def test_fp8_without_avx512_is_refused(niah, has_avx512: bool) -> None:
+def test_fp8_without_avx512_is_refused(niah: Command, has_avx512: bool) -> None:
     if has_avx512:
         pytest.skip("this processor has AVX-512 or AMX, so fp8 runs")
     said = niah("run", "--backend", "vllm", "--kv-dtype", "fp8", "-l", "512")

@@ -173,7 +173,7 @@ def test_kill_9_takes_the_server_along(command: Callable[..., Command]) -> None:
     assert run.left_over(15.0) == []
 
 
-def test_a_server_that_does_not_start_says_why(niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_says_why(niah: Niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     said = niah("run", *FAST, "-d", "0,100", "--set", "backend.max_num_batched_tokens=1", "--out", tmp_path)
     assert said.code == 4
@@ -182,7 +182,7 @@ def test_a_server_that_does_not_start_says_why(niah, tmp_path: Path, monkeypatch
     assert not [p for p in psutil.Process().children(recursive=True) if "api_server" in " ".join(p.cmdline())]
 
 
-def test_a_taken_port(niah, tmp_path: Path) -> None:
+def test_a_taken_port(niah: Niah, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         said = niah("run", *FAST, "-d", "0,100", "--set", f"backend.port={port}", "--out", tmp_path)
@@ -190,7 +190,7 @@ def test_a_taken_port(niah, tmp_path: Path) -> None:
     assert f"port {port}" in said.err
 
 
-def test_nobody_at_the_address(niah, tmp_path: Path) -> None:
+def test_nobody_at_the_address(niah: Niah, tmp_path: Path) -> None:
     said = niah("run", *FAST[:2], *FAST[4:], "--set", "backend.base_url=http://127.0.0.1:9", "--out", tmp_path)
     assert said.code == 4
     assert "http://127.0.0.1:9" in said.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from niah.kv.grammar import parse_one
@@ -37,14 +39,14 @@ def test_a_release_that_expands_the_latent_is_reported() -> None:
     assert torch.isfinite(logits).all()
 
 
-def _expand_before_storing(module) -> None:
+def _expand_before_storing(module: Any) -> None:
     forward, expand = module.forward, module.expand_kv
 
     class Expanding:
-        def __init__(self, cache) -> None:
+        def __init__(self, cache: Any) -> None:
             self.cache = cache
 
-        def update(self, latent, rotary, layer, **more):
+        def update(self, latent: Any, rotary: Any, layer: Any, **more: Any) -> Any:
             return self.cache.update(*expand(latent, rotary), layer, **more)
 
     module.forward = lambda *args, cache, **more: forward(*args, cache=Expanding(cache), **more)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engines.hosted.peer import Peer
+from tests.helpers.command import Command
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +36,13 @@ def start_peer() -> Iterator[Callable[..., Peer]]:
 
 
 @pytest.fixture
-def ask(niah, tmp_path: Path) -> Callable[..., Any]:
+def ask(niah: Command, tmp_path: Path) -> Callable[..., Any]:
     """``niah run`` against a peer, two cells of 512 tokens; the result has the rows too."""
     import niah as package
 
-    def run(peer: Peer, *args: object, backend: str = "openai", sets: dict[str, object] | None = None, code: int = 0):
+    def run(
+        peer: Peer, *args: object, backend: str = "openai", sets: dict[str, object] | None = None, code: int = 0
+    ) -> Any:
         base = peer.url if backend == "openai" else peer.root
         options = {"base_url": base, "tokenizer": "words", "retry_wait_s": 0.01, "attempts": 4, **(sets or {})}
         pairs = [part for key, value in options.items() for part in ("--set", f"backend.{key}={value}")]

@@ -32,6 +32,9 @@ GONE_S = 0.8
 
 Usage = tuple[int, int]
 Fault = Callable[["Peer", Request, dict[str, Any]], Any]
+StartPeer = Callable[..., "Peer"]
+# a run against a peer: its record, or what the command said where it kept none
+Ask = Callable[..., Any]
 
 
 def read(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ import pytest
 from niah.engines.hosted import sdk as _api_sdk
 from niah.engines.hosted.options import ApiOptions
 from niah.errors import BackendUnavailable
+from tests.engines.hosted.peer import StartPeer
+from tests.helpers.command import Command
 
 SHORT = ("-l", "512", "-d", "2", "-n", "1")
 
 
-def _said(niah, *args: object, code: int, sentence: str) -> str:
+def _said(niah: Command, *args: object, code: int, sentence: str) -> str:
     said = niah("run", *args)
     assert said.code == code, said.err
     assert sentence in said.err
@@ -28,7 +31,7 @@ def _said(niah, *args: object, code: int, sentence: str) -> str:
     ("backend", "variable"),
     [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("gemini", "GEMINI_API_KEY or GOOGLE_API_KEY")],
 )
-def test_no_key(niah, backend: str, variable: str) -> None:
+def test_no_key(niah: Command, backend: str, variable: str) -> None:
     _said(niah, "--backend", backend, code=4, sentence=f"no key: the environment variable {variable} is not set")
 
 
@@ -36,7 +39,7 @@ def test_no_key(niah, backend: str, variable: str) -> None:
     ("backend", "variable"),
     [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("gemini", "GEMINI_API_KEY or GOOGLE_API_KEY")],
 )
-def test_a_plan_needs_no_key_and_says_that_it_estimates(niah, backend: str, variable: str) -> None:
+def test_a_plan_needs_no_key_and_says_that_it_estimates(niah: Command, backend: str, variable: str) -> None:
     args = ("plan", "--backend", backend, "-l", "1k", "-d", "3", "-n", "2")
     said = niah(*args)
     assert said.code == 0, said.err
@@ -53,7 +56,7 @@ def test_a_plan_needs_no_key_and_says_that_it_estimates(niah, backend: str, vari
     assert niah(*args, "--set", "backend.tokenizer=nonsense").code == 2
 
 
-def test_a_plan_by_a_server_that_is_asked_is_no_estimate(start_peer, niah) -> None:
+def test_a_plan_by_a_server_that_is_asked_is_no_estimate(start_peer: StartPeer, niah: Command) -> None:
     pairs = ("--set", f"backend.base_url={start_peer().url}", "--set", "backend.tokenizer=words")
     said = niah("plan", "--backend", "openai", "-m", "peer", *SHORT, *pairs)
     assert said.code == 0, said.err
@@ -70,7 +73,7 @@ def test_a_plan_by_a_server_that_is_asked_is_no_estimate(start_peer, niah) -> No
     ],
 )
 def test_no_network_is_told_in_seconds(
-    niah, monkeypatch: pytest.MonkeyPatch, command: str, backend: str, variable: str, host: str
+    niah: Command, monkeypatch: pytest.MonkeyPatch, command: str, backend: str, variable: str, host: str
 ) -> None:
     monkeypatch.setenv(variable, "a-key-0123456789")
     started = time.monotonic()
@@ -116,7 +119,9 @@ def test_a_server_that_is_silent_at_first_counts_as_there(monkeypatch: pytest.Mo
     ],
     ids=lambda value: " ".join(value.values()) if isinstance(value, dict) else None,
 )
-def test_wrong_command(start_peer, niah, settings: dict[str, str], code: int, sentence: str) -> None:
+def test_wrong_command(
+    start_peer: StartPeer, niah: Command, settings: dict[str, str], code: int, sentence: str
+) -> None:
     peer = start_peer(context=4096, models=("peer", "other"))
     args: list[Any] = ["--backend", "openai", "--set", f"backend.base_url={peer.url}", *SHORT, "-m", "peeer"]
     args += [part for pair in settings.items() for part in pair]
@@ -137,12 +142,12 @@ def test_wrong_command(start_peer, niah, settings: dict[str, str], code: int, se
         ("http://127.0.0.1:99999/v1", "it is no http address"),
     ],
 )
-def test_addresses_that_are_refused(niah, backend: str, address: str, sentence: str) -> None:
+def test_addresses_that_are_refused(niah: Command, backend: str, address: str, sentence: str) -> None:
     err = _said(niah, "--backend", backend, "--set", f"backend.base_url={address}", code=2, sentence=sentence)
     assert "hunter2" not in err
 
 
-def test_nothing_listens(niah) -> None:
+def test_nothing_listens(niah: Command) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -160,12 +165,14 @@ def test_nothing_listens(niah) -> None:
         ("anthropic", "/v1beta", "does not know what is asked of it (404)"),
     ],
 )
-def test_another_dialect(start_peer, niah, backend: str, path: str, sentence: str) -> None:
+def test_another_dialect(start_peer: StartPeer, niah: Command, backend: str, path: str, sentence: str) -> None:
     address = f"backend.base_url={start_peer().root}{path}"
     _said(niah, "--backend", backend, "-m", "peer", *SHORT, "--set", address, code=4, sentence=sentence)
 
 
-def test_a_model_that_is_gone_in_the_run_ends_it(start_peer, niah, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_gone_in_the_run_ends_it(
+    start_peer: StartPeer, niah: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from starlette.responses import JSONResponse
 
     from tests.engines.hosted import peer as peers
@@ -180,7 +187,7 @@ def test_a_model_that_is_gone_in_the_run_ends_it(start_peer, niah, monkeypatch: 
     assert len(peer.asked) == 1
 
 
-def test_a_key_in_yaml_is_refused_by_name_and_by_look(niah, tmp_path) -> None:
+def test_a_key_in_yaml_is_refused_by_name_and_by_look(niah: Command, tmp_path: Path) -> None:
     for text in (
         "backend: {name: openai, api_key: abc}",
         "backend: {name: openai, options: {headers: [{x-api-key: abc}]}}",

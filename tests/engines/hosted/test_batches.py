@@ -17,7 +17,8 @@ import pytest
 from niah.runner import batches
 from tests.engines.hosted import child
 from tests.engines.hosted.batch_desk import Job
-from tests.engines.hosted.peer import Peer
+from tests.engines.hosted.peer import Ask, Peer, StartPeer
+from tests.helpers.command import Command
 
 BACKENDS = ("openai", "anthropic")
 PRICE = ("--set", "price.input_usd=2", "--set", "price.output_usd=8")
@@ -27,7 +28,7 @@ CELLS = 6
 
 
 @pytest.fixture
-def batch(ask):
+def batch(ask: Ask) -> Any:
     def run(peer: Peer, *args: object, sets: dict[str, object] | None = None, **more: Any) -> Any:
         return ask(
             peer,
@@ -52,7 +53,7 @@ def batch(ask):
         ("anthropic", {"reasoning_tokens": 1024}),
     ],
 )
-def test_one_batch_answers_all(start_peer, batch, backend: str, sets: dict[str, object]) -> None:
+def test_one_batch_answers_all(start_peer: StartPeer, batch: Ask, backend: str, sets: dict[str, object]) -> None:
     peer = start_peer()
     peer.desk.looks = 3
     run = batch(peer, *PRICE, backend=backend, sets=sets)
@@ -69,7 +70,7 @@ def test_one_batch_answers_all(start_peer, batch, backend: str, sets: dict[str, 
     assert (effective["batches"], effective["requests"]) == ("batch_1", CANARIES)
 
 
-def test_requests_are_those_that_are_sent_one_by_one(start_peer, ask, batch) -> None:
+def test_requests_are_those_that_are_sent_one_by_one(start_peer: StartPeer, ask: Ask, batch: Ask) -> None:
     for backend in BACKENDS:
         peer = start_peer()
         batch(peer, backend=backend)
@@ -80,7 +81,7 @@ def test_requests_are_those_that_are_sent_one_by_one(start_peer, ask, batch) -> 
         assert peer.bodies[-CELLS:] == handed_in
 
 
-def test_batch_and_single_requests_share_a_run(start_peer, ask, batch) -> None:
+def test_batch_and_single_requests_share_a_run(start_peer: StartPeer, ask: Ask, batch: Ask) -> None:
     peer = start_peer()
     batch(peer)
     ask(peer, "-n", "3")
@@ -109,7 +110,7 @@ def _child(settings: dict[str, Any], heard: Path) -> Any:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_stopped_run_is_gone_on_with(
-    start_peer, settings: dict[str, Any], tmp_path: Path, backend: str, how: signal.Signals
+    start_peer: StartPeer, settings: dict[str, Any], tmp_path: Path, backend: str, how: signal.Signals
 ) -> None:
     peer = start_peer()
     peer.desk.looks = 10_000
@@ -139,7 +140,9 @@ def _until(what: Any) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("fault", ["lost", "never", 503])
-def test_a_submission_without_a_reply_is_made_once(start_peer, batch, backend: str, fault: object) -> None:
+def test_a_submission_without_a_reply_is_made_once(
+    start_peer: StartPeer, batch: Ask, backend: str, fault: object
+) -> None:
     peer = start_peer()
     peer.desk.submit_faults = {1: fault}
     run = batch(peer, backend=backend)
@@ -151,7 +154,7 @@ def test_a_submission_without_a_reply_is_made_once(start_peer, batch, backend: s
 @pytest.mark.parametrize("fault", ["lost", "never"])
 @pytest.mark.parametrize("status", [401, 404, 500])
 def test_the_next_run_looks_for_a_batch_that_may_have_arrived(
-    start_peer, batch, backend: str, fault: str, status: int
+    start_peer: StartPeer, batch: Ask, backend: str, fault: str, status: int
 ) -> None:
     peer = start_peer()
     peer.desk.submit_faults, peer.desk.list_status = {1: fault}, status
@@ -163,7 +166,7 @@ def test_the_next_run_looks_for_a_batch_that_may_have_arrived(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_batch_that_shows_late_is_waited_for(start_peer, batch, backend: str) -> None:
+def test_a_batch_that_shows_late_is_waited_for(start_peer: StartPeer, batch: Ask, backend: str) -> None:
     peer = start_peer()
     peer.desk.submit_faults, peer.desk.hidden_s = {1: "lost"}, 0.3
     run = batch(peer, backend=backend, sets={"batch_settle_s": 20})
@@ -173,7 +176,9 @@ def test_a_batch_that_shows_late_is_waited_for(start_peer, batch, backend: str) 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_refused_submission_is_not_looked_for(start_peer, batch, niah, backend: str, status: int) -> None:
+def test_a_refused_submission_is_not_looked_for(
+    start_peer: StartPeer, batch: Ask, niah: Command, backend: str, status: int
+) -> None:
     peer = start_peer()
     peer.desk.submit_faults, peer.desk.list_status = {1: status}, 500
     batch(peer, backend=backend, code=4)
@@ -181,7 +186,7 @@ def test_a_refused_submission_is_not_looked_for(start_peer, batch, niah, backend
     assert [row.outcome for row in run.rows] == ["answered"] * CELLS
 
 
-def test_a_known_batch_is_not_found_again(start_peer, batch) -> None:
+def test_a_known_batch_is_not_found_again(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.submit_faults = {2: 503}
     run = batch(peer, backend="anthropic", sets={"batch_requests": 3})
@@ -190,7 +195,7 @@ def test_a_known_batch_is_not_found_again(start_peer, batch) -> None:
 
 
 @pytest.mark.parametrize("ours_first", [True, False])
-def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer, batch, ours_first: bool) -> None:
+def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer: StartPeer, batch: Ask, ours_first: bool) -> None:
     peer = start_peer()
     peer.desk.submit_faults, peer.desk.list_status = {1: "lost"}, 500
     batch(peer, backend="anthropic", sets={"attempts": 1}, code=4)
@@ -206,7 +211,7 @@ def test_a_batch_of_somebody_else_is_not_taken_for_ours(start_peer, batch, ours_
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_ours_may_stand_on_a_later_page(start_peer, batch, backend: str) -> None:
+def test_ours_may_stand_on_a_later_page(start_peer: StartPeer, batch: Ask, backend: str) -> None:
     peer = start_peer()
     peer.desk.submit_faults, peer.desk.list_status, peer.desk.page_size = {1: "lost"}, 500, 2
     batch(peer, backend=backend, sets={"attempts": 1}, code=4)
@@ -217,7 +222,7 @@ def test_ours_may_stand_on_a_later_page(start_peer, batch, backend: str) -> None
     assert len(peer.desk.jobs) == 6
 
 
-def test_ours_may_show_after_another_was_taken_for_it(start_peer, batch) -> None:
+def test_ours_may_show_after_another_was_taken_for_it(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.submit_faults, peer.desk.hidden_s = {1: "lost"}, 0.5
     others = [(f"other-{number}", {"messages": [{"content": "."}]}) for number in range(CELLS)]
@@ -227,7 +232,7 @@ def test_ours_may_show_after_another_was_taken_for_it(start_peer, batch) -> None
     assert len(peer.desk.jobs) == 2
 
 
-def test_results_with_other_ids_are_no_replies(start_peer, batch) -> None:
+def test_results_with_other_ids_are_no_replies(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.foreign = True
     run = batch(peer, code=3)
@@ -237,7 +242,7 @@ def test_results_with_other_ids_are_no_replies(start_peer, batch) -> None:
     assert {row.outcome for row in run.rows if row.attempt == 2} == {"answered"}
 
 
-def test_a_pending_batch_is_not_passed_over(start_peer, ask, batch, tmp_path: Path) -> None:
+def test_a_pending_batch_is_not_passed_over(start_peer: StartPeer, ask: Ask, batch: Ask, tmp_path: Path) -> None:
     peer = start_peer()
     answers = ("--cache", tmp_path / "answers")
     ask(peer, "-n", "3", *PRICE, *answers, "--out", tmp_path / "first")
@@ -255,7 +260,7 @@ def test_a_pending_batch_is_not_passed_over(start_peer, ask, batch, tmp_path: Pa
     assert len(peer.desk.jobs) == 1
 
 
-def test_trials_auto_collect_what_a_later_round_handed_in(start_peer, batch) -> None:
+def test_trials_auto_collect_what_a_later_round_handed_in(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.line_faults, peer.desk.looks_of = {1: 500}, {2: 10_000}
     batch(peer, "-n", "auto:12", "--max-minutes", "0.05", code=5)
@@ -266,7 +271,7 @@ def test_trials_auto_collect_what_a_later_round_handed_in(start_peer, batch) -> 
     assert sorted(asked.values())[-2:] == [1, 2], "only the one that failed was asked again"
 
 
-def test_a_group_in_parts_stays_reserved(start_peer, batch) -> None:
+def test_a_group_in_parts_stays_reserved(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     run = batch(peer, *PRICE, "-d", "12", "-n", "3", "--max-cost", "0.0145", sets={"batch_tokens": 3000}, code=5)
     assert run.manifest["spent"]["cost_usd"] <= 0.0145
@@ -274,7 +279,7 @@ def test_a_group_in_parts_stays_reserved(start_peer, batch) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_kill_while_collecting_counts_nothing_twice(start_peer, batch, backend: str) -> None:
+def test_a_kill_while_collecting_counts_nothing_twice(start_peer: StartPeer, batch: Ask, backend: str) -> None:
     peer = start_peer()
     peer.desk.line_faults = {1: "empty"}
     first = batch(peer, *PRICE, backend=backend, code=3)
@@ -291,7 +296,9 @@ def test_a_kill_while_collecting_counts_nothing_twice(start_peer, batch, backend
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_batch_that_is_gone_is_told_and_can_be_given_up(start_peer, niah, batch, backend: str) -> None:
+def test_a_batch_that_is_gone_is_told_and_can_be_given_up(
+    start_peer: StartPeer, niah: Command, batch: Ask, backend: str
+) -> None:
     peer = start_peer()
     peer.desk.looks = 10_000
     run = batch(peer, "--max-minutes", "0.02", backend=backend, code=5)
@@ -303,7 +310,7 @@ def test_a_batch_that_is_gone_is_told_and_can_be_given_up(start_peer, niah, batc
     assert [row.outcome for row in run.rows] == ["answered"] * CELLS
 
 
-def test_nothing_is_handed_in_while_the_canary_fails(start_peer, batch) -> None:
+def test_nothing_is_handed_in_while_the_canary_fails(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer(schedule=dict.fromkeys(range(1, 5), "500"))
     batch(peer, sets={"attempts": 1, "concurrency": 1}, code=3)
     assert not peer.desk.jobs
@@ -311,7 +318,7 @@ def test_nothing_is_handed_in_while_the_canary_fails(start_peer, batch) -> None:
     assert [row.outcome for row in run.rows] == ["answered"] * CELLS
 
 
-def test_the_clock_hands_in_what_is_built(start_peer, batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_hands_in_what_is_built(start_peer: StartPeer, batch: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     peer = start_peer()
     peer.desk.looks = 10_000
     built = batches._Asking._built
@@ -326,7 +333,7 @@ def test_the_clock_hands_in_what_is_built(start_peer, batch, monkeypatch: pytest
     assert 2 <= len(peer.desk.jobs[0].requests) < 80
 
 
-def test_a_damaged_journal_stops_the_run(start_peer, niah, batch) -> None:
+def test_a_damaged_journal_stops_the_run(start_peer: StartPeer, niah: Command, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.looks = 10_000
     run = batch(peer, "--max-minutes", "0.02", code=5)
@@ -342,7 +349,7 @@ def test_a_damaged_journal_stops_the_run(start_peer, niah, batch) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_faults_of_single_requests(start_peer, batch, backend: str) -> None:
+def test_faults_of_single_requests(start_peer: StartPeer, batch: Ask, backend: str) -> None:
     peer = start_peer()
     peer.desk.line_faults = {1: 500, 2: 400, 3: "expired", 4: "missing", 5: "broken", 6: "empty"}
     run = batch(peer, backend=backend, code=3)
@@ -360,7 +367,9 @@ def test_faults_of_single_requests(start_peer, batch, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_fault_of_the_account_ends_the_run_when_the_others_have_rows(start_peer, batch, backend: str) -> None:
+def test_a_fault_of_the_account_ends_the_run_when_the_others_have_rows(
+    start_peer: StartPeer, batch: Ask, backend: str
+) -> None:
     peer = start_peer()
     peer.desk.line_faults = {2: 401}
     batch(peer, backend=backend, code=4)
@@ -371,7 +380,7 @@ def test_a_fault_of_the_account_ends_the_run_when_the_others_have_rows(start_pee
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_refused_batch(start_peer, batch, niah, backend: str) -> None:
+def test_a_refused_batch(start_peer: StartPeer, batch: Ask, niah: Command, backend: str) -> None:
     peer = start_peer()
     peer.desk.refused = "enqueued token limit reached"
     batch(peer, backend=backend, code=4)
@@ -381,7 +390,7 @@ def test_a_refused_batch(start_peer, batch, niah, backend: str) -> None:
     assert len(peer.desk.jobs) == 2
 
 
-def test_what_a_refused_batch_says(start_peer, niah, tmp_path: Path) -> None:
+def test_what_a_refused_batch_says(start_peer: StartPeer, niah: Command, tmp_path: Path) -> None:
     peer = start_peer()
     args = ("run", "--backend", "openai", "-m", "peer", "-l", "512", "-d", "2", "-n", "1", "--batch")
     sets = (f"backend.base_url={peer.url}", "backend.tokenizer=words", "backend.batch_poll_s=0.02")
@@ -397,14 +406,14 @@ def test_what_a_refused_batch_says(start_peer, niah, tmp_path: Path) -> None:
     assert "no such path" in said.err
 
 
-def test_a_batch_has_a_size(start_peer, batch) -> None:
+def test_a_batch_has_a_size(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     run = batch(peer, sets={"batch_requests": 4})
     assert Counter(row.outcome for row in run.rows) == {"answered": CELLS}
     assert [len(job.requests) for job in peer.desk.jobs] == [4, 2]
 
 
-def test_no_more_tokens_wait_than_are_allowed(start_peer, batch) -> None:
+def test_no_more_tokens_wait_than_are_allowed(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.looks = 3
     run = batch(peer, sets={"batch_tokens": 1100})
@@ -415,7 +424,7 @@ def test_no_more_tokens_wait_than_are_allowed(start_peer, batch) -> None:
         assert earlier.looks >= 3, "the next is handed in when this one is through"
 
 
-def test_a_limit_on_money_hands_in_what_fits(start_peer, batch) -> None:
+def test_a_limit_on_money_hands_in_what_fits(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     # the canaries took $0.004; a text's two questions at half the price: $0.0012
     run = batch(peer, *PRICE, "--max-cost", "0.0068", code=5)
@@ -427,7 +436,7 @@ def test_a_limit_on_money_hands_in_what_fits(start_peer, batch) -> None:
     assert [len(job.requests) for job in peer.desk.jobs] == [4, 2]
 
 
-def test_the_clock_ends_a_wait(start_peer, batch) -> None:
+def test_the_clock_ends_a_wait(start_peer: StartPeer, batch: Ask) -> None:
     peer = start_peer()
     peer.desk.looks = 10_000
     run = batch(peer, "--max-minutes", "0.02", code=5)
@@ -438,7 +447,7 @@ def test_the_clock_ends_a_wait(start_peer, batch) -> None:
     assert len(peer.desk.jobs) == 1
 
 
-def test_what_cannot_be_a_batch_is_refused(niah, start_peer) -> None:
+def test_what_cannot_be_a_batch_is_refused(niah: Command, start_peer: StartPeer) -> None:
     said = niah("plan", "--backend", "oracle", "-l", "512", "--batch")
     assert said.code == 2
     assert "the backend 'oracle' has no batches. Leave out --batch, or use --backend anthropic or openai." in said.out
@@ -449,7 +458,7 @@ def test_what_cannot_be_a_batch_is_refused(niah, start_peer) -> None:
     assert "requests of a batch share nothing that could be verified" in said.out
 
 
-def test_the_plan_counts_with_the_batch_price(niah, start_peer) -> None:
+def test_the_plan_counts_with_the_batch_price(niah: Command, start_peer: StartPeer) -> None:
     peer = start_peer()
     pairs = ("--set", f"backend.base_url={peer.url}", "--set", "backend.tokenizer=words", *PRICE)
     args = (

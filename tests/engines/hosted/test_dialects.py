@@ -17,7 +17,7 @@ from niah.engines.hosted.adapter import Call
 from niah.engines.hosted.faults import ApiFault
 from niah.registry import load
 from niah.store.schema import Row
-from tests.engines.hosted.peer import Peer, read, text_of
+from tests.engines.hosted.peer import Ask, Peer, StartPeer, read, text_of
 
 APIS = [
     ("openai", {"api": "chat"}),
@@ -32,7 +32,7 @@ NAMES = [" ".join([name, *map(str, sets.values())]) for name, sets in APIS]
 
 
 @pytest.mark.parametrize(("backend", "sets"), APIS, ids=NAMES)
-def test_answers_with_exact_counts(start_peer, ask, backend: str, sets: dict[str, Any]) -> None:
+def test_answers_with_exact_counts(start_peer: StartPeer, ask: Ask, backend: str, sets: dict[str, Any]) -> None:
     peer = start_peer()
     run = ask(peer, backend=backend, sets=sets)
     assert len(run.rows) == 2
@@ -54,7 +54,7 @@ def test_answers_with_exact_counts(start_peer, ask, backend: str, sets: dict[str
 
 
 @pytest.mark.parametrize("backend", ["anthropic", "gemini"])
-def test_reasoning_and_billed_parts_are_kept_apart(start_peer, ask, backend: str) -> None:
+def test_reasoning_and_billed_parts_are_kept_apart(start_peer: StartPeer, ask: Ask, backend: str) -> None:
     row = ask(start_peer(), backend=backend).rows[0]
     assert row.reasoning == "I looked."
     assert "looked" not in row.answer
@@ -65,7 +65,7 @@ def test_reasoning_and_billed_parts_are_kept_apart(start_peer, ask, backend: str
         assert row.answer_logprob < 0
 
 
-def test_the_shared_haystack_is_marked_for_the_cache(start_peer, ask) -> None:
+def test_the_shared_haystack_is_marked_for_the_cache(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer()
     ask(peer, backend="anthropic")
     first, second = (body["messages"][0]["content"] for body in peer.bodies[-2:])
@@ -76,7 +76,7 @@ def test_the_shared_haystack_is_marked_for_the_cache(start_peer, ask) -> None:
     assert "cache_control" not in peer.bodies[-1]["messages"][0]["content"][0]
 
 
-def test_the_answer_is_begun_where_the_server_goes_on_from_it(start_peer, ask) -> None:
+def test_the_answer_is_begun_where_the_server_goes_on_from_it(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(owner="vllm")
     rows = ask(peer).rows
     last = peer.bodies[-1]
@@ -88,11 +88,11 @@ def test_the_answer_is_begun_where_the_server_goes_on_from_it(start_peer, ask) -
     assert plain.bodies[-1]["messages"][-1]["role"] == "user"
 
 
-def _changed(start_peer: Callable[..., Peer], ask: Callable[..., Any], change: Callable[[dict[str, Any]], None]) -> Row:
+def _changed(start_peer: StartPeer, ask: Ask, change: Callable[[dict[str, Any]], None]) -> Row:
     return ask(start_peer(reply_extra=change), code=3).rows[0]
 
 
-def test_a_reply_cut_by_its_budget_is_truncated(start_peer, ask) -> None:
+def test_a_reply_cut_by_its_budget_is_truncated(start_peer: StartPeer, ask: Ask) -> None:
     def cut(reply: dict[str, Any]) -> None:
         message = {"content": "", "reasoning_content": "Let me see. The text says"}
         reply["choices"][0] |= {"message": message, "finish_reason": "length"}
@@ -103,7 +103,7 @@ def test_a_reply_cut_by_its_budget_is_truncated(start_peer, ask) -> None:
 
 
 @pytest.mark.parametrize("how", ["filter", "refusal"])
-def test_a_filter_or_refusal_is_no_miss(start_peer, ask, how: str) -> None:
+def test_a_filter_or_refusal_is_no_miss(start_peer: StartPeer, ask: Ask, how: str) -> None:
     def refuse(reply: dict[str, Any]) -> None:
         if how == "filter":
             reply["choices"][0] |= {"message": {"content": None}, "finish_reason": "content_filter"}
@@ -114,7 +114,7 @@ def test_a_filter_or_refusal_is_no_miss(start_peer, ask, how: str) -> None:
     assert (row.outcome, row.correct) == ("refused", None)
 
 
-def test_reasoning_budget_comes_on_top(start_peer, ask) -> None:
+def test_reasoning_budget_comes_on_top(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(context=4096)
     rows = ask(peer, sets={"reasoning_tokens": 2000}).rows
     assert peer.bodies[-1]["max_tokens"] == rows[-1].answer_budget + 2000
@@ -122,7 +122,7 @@ def test_reasoning_budget_comes_on_top(start_peer, ask) -> None:
     assert said is not None
 
 
-def test_context_overflow_says_both_numbers(start_peer, ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_overflow_says_both_numbers(start_peer: StartPeer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     from starlette.responses import JSONResponse
 
     from tests.engines.hosted import peer as peers
@@ -140,7 +140,7 @@ def test_context_overflow_says_both_numbers(start_peer, ask, monkeypatch: pytest
     assert len(peer.asked) == 6, "a prompt that is too long is not asked again"
 
 
-def test_an_estimate_is_called_one(start_peer, ask) -> None:
+def test_an_estimate_is_called_one(start_peer: StartPeer, ask: Ask) -> None:
     rows = ask(start_peer(counts=False), sets={"tokenizer": "o200k_base"}).rows
     for row in rows:
         assert row.counted_by == "estimate: o200k_base + 7"
@@ -148,7 +148,7 @@ def test_an_estimate_is_called_one(start_peer, ask) -> None:
         assert row.count_difference == row.engine_prompt_tokens - row.prompt_tokens != 0
 
 
-def test_messages_without_a_counter_are_estimated(start_peer, ask) -> None:
+def test_messages_without_a_counter_are_estimated(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(counts=False)
     for row in ask(peer, backend="anthropic").rows:
         assert row.counted_by == "estimate: words + 7"
@@ -156,7 +156,7 @@ def test_messages_without_a_counter_are_estimated(start_peer, ask) -> None:
         assert row.count_difference == row.engine_prompt_tokens - row.prompt_tokens
 
 
-def test_another_tokenizer_is_fitted_to_the_servers_count(start_peer, ask) -> None:
+def test_another_tokenizer_is_fitted_to_the_servers_count(start_peer: StartPeer, ask: Ask) -> None:
     rows = ask(start_peer(), sets={"tokenizer": "o200k_base"}).rows
     for row in rows:
         assert row.count_difference == 0

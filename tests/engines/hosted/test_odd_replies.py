@@ -22,6 +22,7 @@ from niah.engines.hosted.adapter import Said, odd_counts
 from niah.engines.hosted.faults import ApiFault, reading
 from niah.store.read import write_parquet
 from tests.engines.hosted import peer as peers
+from tests.engines.hosted.peer import Ask, StartPeer
 
 HUGE = 10**30
 # what may stand where something else should
@@ -168,7 +169,7 @@ def test_names_of_counts_that_are_none() -> None:
 
 @pytest.mark.parametrize("value", [HUGE, -7, 12.5, "12", True, [3], {"a": 1}], ids=str)
 @pytest.mark.parametrize("backend", ["openai", "anthropic", "gemini"])
-def test_a_count_that_is_none_is_left_out_and_said(start_peer, ask, backend: str, value: Any) -> None:
+def test_a_count_that_is_none_is_left_out_and_said(start_peer: StartPeer, ask: Ask, backend: str, value: Any) -> None:
     names = {
         "openai": ("usage", "prompt_tokens", "completion_tokens"),
         "anthropic": ("usage", "input_tokens", "output_tokens"),
@@ -253,7 +254,9 @@ def small_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_bound")
 @pytest.mark.parametrize("backend", ["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("fault", BOUND)
-def test_a_reply_is_read_up_to_a_bound(start_peer, ask, monkeypatch, backend: str, fault: str) -> None:
+def test_a_reply_is_read_up_to_a_bound(
+    start_peer: StartPeer, ask: Ask, monkeypatch: pytest.MonkeyPatch, backend: str, fault: str
+) -> None:
     respond, kind = BOUND[fault]
     monkeypatch.setitem(peers.FAULTS, "odd", respond)
     peer = start_peer(schedule={6: "odd"})
@@ -269,14 +272,16 @@ def test_a_reply_is_read_up_to_a_bound(start_peer, ask, monkeypatch, backend: st
 
 
 @pytest.mark.usefixtures("small_bound")
-def test_a_stream_is_read_up_to_a_bound(start_peer, ask, monkeypatch) -> None:
+def test_a_stream_is_read_up_to_a_bound(start_peer: StartPeer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(peers.FAULTS, "odd", _endless_line)
     peer = start_peer(schedule={6: "odd"})
     run = ask(peer, sets={"attempts": 1, "concurrency": 1, "stream": True}, code=3)
     assert {row.error_kind for row in run.rows if row.outcome == "failed"} == {"reply_too_large"}
 
 
-def test_packed_replies_of_any_usual_kind_are_read(start_peer, ask, monkeypatch) -> None:
+def test_packed_replies_of_any_usual_kind_are_read(
+    start_peer: StartPeer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raw = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packers = {
         "gzip": lambda text: ("gzip", gzip.compress(text)),
@@ -285,7 +290,7 @@ def test_packed_replies_of_any_usual_kind_are_read(start_peer, ask, monkeypatch)
     }
     for name, pack in packers.items():
 
-        async def packed(peer, request, body, shape, pack=pack) -> Response:
+        async def packed(peer: Any, request: Any, body: Any, shape: Any, pack: Any = pack) -> Response:
             packing, content = pack(peer.good(body, shape).body)
             return Response(content, headers={"content-encoding": packing}, media_type="application/json")
 
@@ -296,7 +301,7 @@ def test_packed_replies_of_any_usual_kind_are_read(start_peer, ask, monkeypatch)
     assert len(run.rows) == 3
 
 
-def test_an_answer_that_was_not_asked_for_is_not_kept(start_peer, ask) -> None:
+def test_an_answer_that_was_not_asked_for_is_not_kept(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(answers=lambda text: peers.read(text) + " blah" * 20_000)
     run = ask(peer, sets={"attempts": 1}, code=3)
     assert {row.error_kind for row in run.rows} == {"reply_too_large"}
@@ -304,7 +309,9 @@ def test_an_answer_that_was_not_asked_for_is_not_kept(start_peer, ask) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_wrong_types_over_the_wire(start_peer, ask, monkeypatch, stream: bool) -> None:
+def test_wrong_types_over_the_wire(
+    start_peer: StartPeer, ask: Ask, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
     """A few of the table above through the SDK and the session, also as pieces of a stream."""
     odd = [
         {

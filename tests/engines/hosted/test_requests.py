@@ -13,23 +13,24 @@ from niah.engines.hosted.faults import asked_again_now, fault_of_status, retry_a
 from niah.engines.hosted.options import ApiOptions, api_key
 from niah.errors import BackendUnavailable
 from niah.registry import load
-from tests.engines.hosted.peer import KEY, Peer
+from tests.engines.hosted.peer import KEY, Ask, Peer, StartPeer
+from tests.helpers.command import Command
 from tests.helpers.loopback import is_here
 
 
-def test_concurrency_is_kept_and_used(start_peer, ask) -> None:
+def test_concurrency_is_kept_and_used(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(latency_s=0.03)
     ask(peer, "-n", "6", sets={"concurrency": 3})
     assert peer.most_at_once == 3
 
 
-def test_the_first_question_of_a_context_goes_alone(start_peer, ask) -> None:
+def test_the_first_question_of_a_context_goes_alone(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(latency_s=0.03)
     ask(peer, "-d", "5", sets={"concurrency": 8})
     assert peer.most_at_once == 4
 
 
-def test_tokens_per_minute(start_peer, ask) -> None:
+def test_tokens_per_minute(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer()
     started = time.monotonic()
     rate = 60 * 512 * 4  # four cells a second, in a bucket of four
@@ -38,7 +39,7 @@ def test_tokens_per_minute(start_peer, ask) -> None:
     assert time.monotonic() - started > (4 * 256 + 6 * 512 - rate / 60) / (rate / 60)
 
 
-def test_a_server_that_never_recovers_fails_cells_and_owes_them(start_peer, ask) -> None:
+def test_a_server_that_never_recovers_fails_cells_and_owes_them(start_peer: StartPeer, ask: Ask) -> None:
     peer = start_peer(schedule=dict.fromkeys(range(5, 999), "503"))
     run = ask(peer, "-n", "10", sets={"attempts": 3, "concurrency": 1}, code=3)
     assert len(run.rows) == 20
@@ -55,7 +56,7 @@ def test_a_server_that_never_recovers_fails_cells_and_owes_them(start_peer, ask)
 
 @pytest.mark.parametrize("backend", ["openai", "anthropic", "gemini"])
 @pytest.mark.parametrize("fault", ["429 with Retry-After", "500", "connection reset", "broken JSON", "body cut off"])
-def test_every_sdk_leaves_retries_to_us(start_peer, ask, backend: str, fault: str) -> None:
+def test_every_sdk_leaves_retries_to_us(start_peer: StartPeer, ask: Ask, backend: str, fault: str) -> None:
     peer = start_peer(schedule={6: fault})
     run = ask(peer, backend=backend, sets={"request_timeout_s": 5})
     assert [row.outcome for row in run.rows] == ["answered", "answered"]
@@ -64,7 +65,14 @@ def test_every_sdk_leaves_retries_to_us(start_peer, ask, backend: str, fault: st
 
 
 @pytest.mark.parametrize("backend", ["openai", "anthropic"])
-def test_the_key_is_sent_and_never_shown(start_peer, ask, niah, tmp_path: Path, monkeypatch, backend: str) -> None:
+def test_the_key_is_sent_and_never_shown(
+    start_peer: StartPeer,
+    ask: Ask,
+    niah: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    backend: str,
+) -> None:
     peer = start_peer(needs_key=True, schedule={6: "500"})
     monkeypatch.setenv("MY_KEY", KEY)
     ask(peer, backend=backend, sets={"api_key_env": "MY_KEY"})
@@ -78,7 +86,9 @@ def test_the_key_is_sent_and_never_shown(start_peer, ask, niah, tmp_path: Path, 
     assert KEY not in "".join(file.read_text() for file in run.path.iterdir() if file.is_file())
 
 
-def test_another_server_gets_the_key_in_both_headers(start_peer, ask, monkeypatch) -> None:
+def test_another_server_gets_the_key_in_both_headers(
+    start_peer: StartPeer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     peer = start_peer(needs_key=True)
     ask(peer, backend="anthropic", sets={"api_key_env": "MY_KEY"})
@@ -86,7 +96,9 @@ def test_another_server_gets_the_key_in_both_headers(start_peer, ask, monkeypatc
         assert (headers["x-api-key"], headers["authorization"]) == (KEY, f"Bearer {KEY}")
 
 
-def test_a_wrong_key_stops_at_once_with_one_message(start_peer, niah, monkeypatch) -> None:
+def test_a_wrong_key_stops_at_once_with_one_message(
+    start_peer: StartPeer, niah: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     peer = start_peer(needs_key=True)
     monkeypatch.setenv("MY_KEY", "wrong-key-0123456789")
     args = ("--set", f"backend.base_url={peer.url}", "--set", "backend.api_key_env=MY_KEY", "-m", "peer", "-l", "512")
@@ -106,7 +118,9 @@ def test_a_key_goes_to_its_own_provider_only(monkeypatch: pytest.MonkeyPatch) ->
     assert api_key(elsewhere, (), own) == "sk-for-openai-only-123"
 
 
-def test_a_key_from_the_env_file(start_peer, ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_from_the_env_file(
+    start_peer: StartPeer, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_FILE_KEY", "")
     monkeypatch.delenv("MY_FILE_KEY")
     (tmp_path / ".env").write_text(f"MY_FILE_KEY={KEY}\n")
@@ -202,7 +216,7 @@ def test_no_test_leaves_loopback() -> None:
         asyncio.run(out())
 
 
-def test_a_parrot_scores_nothing(start_peer, ask) -> None:
+def test_a_parrot_scores_nothing(start_peer: StartPeer, ask: Ask) -> None:
     def parrot(text: str) -> str:
         return text
 
@@ -216,7 +230,7 @@ def test_a_parrot_scores_nothing(start_peer, ask) -> None:
 
 
 @pytest.mark.parametrize("limit", ["tokens_per_minute", "batch_tokens"])
-def test_a_cell_larger_than_a_limit_is_refused(start_peer, niah, limit: str) -> None:
+def test_a_cell_larger_than_a_limit_is_refused(start_peer: StartPeer, niah: Command, limit: str) -> None:
     peer = start_peer()
     sets = (f"backend.base_url={peer.url}", "backend.tokenizer=words", f"backend.{limit}=400")
     pairs = [part for pair in sets for part in ("--set", pair)]
@@ -225,7 +239,7 @@ def test_a_cell_larger_than_a_limit_is_refused(start_peer, niah, limit: str) -> 
     assert f"never fits into backend.{limit}=400" in said.err
 
 
-def test_a_reply_that_is_no_answer_is_paid_for_all_the_same(start_peer, ask) -> None:
+def test_a_reply_that_is_no_answer_is_paid_for_all_the_same(start_peer: StartPeer, ask: Ask) -> None:
     price = ("--set", "price.input_usd=2", "--set", "price.output_usd=8")
     spent = []
     for schedule in ({}, {6: "empty answer"}):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch.nn.functional import elu, scaled_dot_product_attention
@@ -14,7 +16,7 @@ from tests.helpers import tiny_models
 SEGMENT = 12
 
 
-def _by_hand(loaded, ids: list[int], gate: float, rule: str) -> torch.Tensor:
+def _by_hand(loaded: Any, ids: list[int], gate: float, rule: str) -> torch.Tensor:
     """Logits of the last token, from the paper's equations with no cache: each layer over the whole sequence."""
     rotary, model = Rotary(loaded.model), loaded.model
     states = model.model.embed_tokens(torch.tensor([ids]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -73,7 +74,9 @@ def test_packed_questions_fork_and_crop_equal_one_rank(ring: Running) -> None:
                 group = questions(4)
                 run.hold(target)
 
-                def forward(ids, positions, view, keep, run=run, target=target):
+                def forward(
+                    ids: list[int], positions: list[int], view: Any, keep: Any, run: Any = run, target: Any = target
+                ) -> Any:
                     return run.step(target, ids, positions, view, keep)
 
                 answer_packed(forward, group, 60, run.loaded.ends, run.loaded.device)
