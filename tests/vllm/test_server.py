@@ -31,6 +31,7 @@ from niah.engines.base import SessionRequest
 from niah.errors import CellError, ConfigError
 from niah.kv.grammar import parse_one
 from niah.types import Host
+from tests.helpers.command import Command
 
 BLOCK = 128
 FP32_PAGE = BLOCK * 30 * 3 * 2 * 64 * 4
@@ -38,7 +39,7 @@ START_S = 400
 FAST = ("--backend", "vllm-server", "--set", "backend.dtype=fp32", "--kv", "auto", "--no-reference", "-l", "384")
 
 
-class Command:
+class StartedRun:
     """``niah run`` in a process of its own, and every process that it has started."""
 
     def __init__(self, out: Path, *args: str) -> None:
@@ -94,11 +95,11 @@ class Command:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
-    started: list[Command] = []
+def command(tmp_path: Path) -> Iterator[Callable[..., StartedRun]]:
+    started: list[StartedRun] = []
 
-    def start(*args: str) -> Command:
-        started.append(Command(tmp_path, *args))
+    def start(*args: str) -> StartedRun:
+        started.append(StartedRun(tmp_path, *args))
         return started[-1]
 
     yield start
@@ -106,7 +107,7 @@ def command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
         each.close()
 
 
-def test_starts_measures_and_stops(command: Callable[..., Command]) -> None:
+def test_starts_measures_and_stops(command: Callable[..., StartedRun]) -> None:
     run = command("-d", "0,100", "-n", "1", "--json")
     run.until(lambda: bool(run.rows()))
     assert run.wait() == 0, run.said()
@@ -138,7 +139,7 @@ def test_starts_measures_and_stops(command: Callable[..., Command]) -> None:
     assert max(reading["kv_cache_usage_perc"] for reading in readings) > 0
 
 
-def test_interrupting_leaves_nothing_running(command: Callable[..., Command]) -> None:
+def test_interrupting_leaves_nothing_running(command: Callable[..., StartedRun]) -> None:
     run = command("-d", "0,100", "-n", "40")
     run.until(lambda: bool(run.rows()))
     os.kill(run.pid, signal.SIGINT)
@@ -147,7 +148,7 @@ def test_interrupting_leaves_nothing_running(command: Callable[..., Command]) ->
     assert 1 <= len(run.rows()) < 80
 
 
-def test_a_server_that_dies_fails_the_rest_at_once(command: Callable[..., Command]) -> None:
+def test_a_server_that_dies_fails_the_rest_at_once(command: Callable[..., StartedRun]) -> None:
     run = command("-d", "0,100", "-n", "20")
     run.until(lambda: bool(run.rows()))
     (engine,) = (child for child in run.look() if "EngineCore" in " ".join(child.cmdline()))
@@ -165,7 +166,7 @@ def test_a_server_that_dies_fails_the_rest_at_once(command: Callable[..., Comman
     assert Path(log).is_file()
 
 
-def test_kill_9_takes_the_server_along(command: Callable[..., Command]) -> None:
+def test_kill_9_takes_the_server_along(command: Callable[..., StartedRun]) -> None:
     run = command("-d", "0,100", "-n", "1")
     run.until(lambda: any("api_server" in " ".join(child.cmdline()[:3]) for child in run.look()))
     os.kill(run.pid, signal.SIGKILL)
@@ -173,7 +174,7 @@ def test_kill_9_takes_the_server_along(command: Callable[..., Command]) -> None:
     assert run.left_over(15.0) == []
 
 
-def test_a_server_that_does_not_start_says_why(niah: Niah, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_says_why(niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     said = niah("run", *FAST, "-d", "0,100", "--set", "backend.max_num_batched_tokens=1", "--out", tmp_path)
     assert said.code == 4
@@ -182,7 +183,7 @@ def test_a_server_that_does_not_start_says_why(niah: Niah, tmp_path: Path, monke
     assert not [p for p in psutil.Process().children(recursive=True) if "api_server" in " ".join(p.cmdline())]
 
 
-def test_a_taken_port(niah: Niah, tmp_path: Path) -> None:
+def test_a_taken_port(niah: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         said = niah("run", *FAST, "-d", "0,100", "--set", f"backend.port={port}", "--out", tmp_path)
@@ -190,7 +191,7 @@ def test_a_taken_port(niah: Niah, tmp_path: Path) -> None:
     assert f"port {port}" in said.err
 
 
-def test_nobody_at_the_address(niah: Niah, tmp_path: Path) -> None:
+def test_nobody_at_the_address(niah: Command, tmp_path: Path) -> None:
     said = niah("run", *FAST[:2], *FAST[4:], "--set", "backend.base_url=http://127.0.0.1:9", "--out", tmp_path)
     assert said.code == 4
     assert "http://127.0.0.1:9" in said.err
