@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -141,15 +141,48 @@ TrustRun: TypeAlias = Annotated[
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on the last line of stdout.")]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFlags:
+    """Values of the options that ``run`` and ``plan`` share; None where one was not given."""
+
+    backend: str | None = None
+    model: str | None = None
+    kv: str | None = None
+    kv_dtype: str | None = None
+    sliding_window: int | None = None
+    context_parallel: int | None = None
+    task: str | None = None
+    haystack: str | None = None
+    lengths: str | None = None
+    depths: str | None = None
+    trials: str | None = None
+    seed: int | None = None
+    difficulty: str | None = None
+    reference: bool | None = None
+    reuse: str | None = None
+    out: str | None = None
+    max_minutes: float | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    batch: bool | None = None
+    shard: str | None = None
+    cache: str | None = None
+    plugin: list[Path] | None = None
+
+
 # options that are top-level keys of the config
-_PLAIN = ("model", "reference", "reuse", "out", "difficulty", "batch", "shard")
+_PLAIN = (
+    *("model", "reference", "reuse", "out", "difficulty", "batch", "shard"),
+    *("max_minutes", "max_cost", "max_tokens", "cache"),
+)
 
 
-def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | None) -> RunConfig:
+def config_from(file: Path | None, flags: RunFlags, sets: list[str] | None) -> RunConfig:
     """Merge the YAML file, flags (with their environment variables) and ``--set``, and validate.
 
     Args:
-        flags: values of the options above by name; None where not given.
+        flags: win over the file.
+        sets: ``--set`` items, which win over both.
 
     Raises:
         ConfigError: whatever is wrong, as one sentence.
@@ -163,7 +196,7 @@ def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | N
     if named:
         listed = ", ".join(str(path) for path in named)
         say(f"niah: {file} names plugin files, which are run now: {listed}", err=True)
-    own = [str(path) for path in flags.get("plugin") or []]
+    own = [str(path) for path in flags.plugin or []]
     asked = apply_sets({}, [item for item in sets or [] if item.partition("=")[0].strip() == "plugins"])
     # names are looked up while the rest is read, so plugins come first
     for path in [*named, *map(Path, asked.get("plugins", []))]:
@@ -172,21 +205,17 @@ def config_from(file: Path | None, flags: Mapping[str, Any], sets: list[str] | N
     return build_config(apply_sets(merge(base, layer), sets or []))
 
 
-def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:
+def _layer(flags: RunFlags) -> dict[str, Any]:
     from niah.config import named_from_text, split_list
 
-    layer: dict[str, Any] = {}
-    for name in ("backend", "task", "haystack"):
-        if flags.get(name) is not None:
-            layer[name] = named_from_text(name, flags[name])
-    for name in (*_PLAIN, "max_minutes", "max_cost", "max_tokens", "cache"):
-        if flags.get(name) is not None:
-            layer[name] = flags[name]
-    grid = {k: flags[k] for k in ("lengths", "depths", "trials", "seed") if flags.get(k) is not None}
+    given = {name: value for name, value in asdict(flags).items() if value is not None}
+    layer = {name: given[name] for name in _PLAIN if name in given}
+    layer |= {name: named_from_text(name, given[name]) for name in ("backend", "task", "haystack") if name in given}
+    grid = {name: given[name] for name in ("lengths", "depths", "trials", "seed") if name in given}
     if grid:
         layer["grid"] = grid
-    kv = [name for flag in ("kv", "kv_dtype") for name in split_list(flags.get(flag) or "")]
-    if not kv and (flags.get("kv") is not None or flags.get("kv_dtype") is not None):
+    kv = [name for text in (flags.kv, flags.kv_dtype) for name in split_list(text or "")]
+    if not kv and (flags.kv is not None or flags.kv_dtype is not None):
         raise ConfigError("--kv is empty; name a setting such as bf16,int8.")
     kv = _with_methods(kv, flags)
     if kv:
@@ -194,9 +223,9 @@ def _layer(flags: Mapping[str, Any]) -> dict[str, Any]:
     return layer
 
 
-def _with_methods(kv: list[str], flags: Mapping[str, Any]) -> list[str]:
+def _with_methods(kv: list[str], flags: RunFlags) -> list[str]:
     """``--sliding-window`` and ``--context-parallel`` as parts of each setting, or alone where none is named."""
-    window, ranks = flags.get("sliding_window"), flags.get("context_parallel")
+    window, ranks = flags.sliding_window, flags.context_parallel
     parts = [f"window({window})"] if window else []
     parts += [f"ring({ranks})"] if ranks and ranks > 1 else []
     if not parts:

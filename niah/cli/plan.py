@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from niah.config import RunConfig
     from niah.runner.plan import Plan
 
-# flags of this command alone
-_OWN = ("config", "sets", "gpu", "correlation", "as_json")
 PRICED = ("input_usd", "cached_usd", "written_usd", "output_usd")
 
 
@@ -54,7 +52,31 @@ def plan(
     as_json: opt.Json = False,
 ) -> None:
     """Tokens, KV memory, what the grid can see, and every reason why it cannot run. Loads no weights."""
-    flags = {k: v for k, v in locals().items() if k not in _OWN}
+    flags = opt.RunFlags(
+        backend=backend,
+        model=model,
+        kv=kv,
+        kv_dtype=kv_dtype,
+        sliding_window=sliding_window,
+        context_parallel=context_parallel,
+        task=task,
+        haystack=haystack,
+        lengths=lengths,
+        depths=depths,
+        trials=trials,
+        seed=seed,
+        difficulty=difficulty,
+        reference=reference,
+        reuse=reuse,
+        out=out,
+        max_minutes=max_minutes,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        batch=batch,
+        shard=shard,
+        cache=cache,
+        plugin=plugin,
+    )
     show_plan(opt.config_from(config, flags, sets), as_json=as_json, gpu=gpu, correlation=correlation)
 
 

@@ -45,7 +45,31 @@ def run(
     Without arguments: SmolLM2-135M on this machine, bf16 against int8 and int4.
     The same command goes on where it was interrupted.
     """
-    flags = {k: v for k, v in locals().items() if k not in ("config", "sets", "fresh", "dry_run", "as_json")}
+    flags = opt.RunFlags(
+        backend=backend,
+        model=model,
+        kv=kv,
+        kv_dtype=kv_dtype,
+        sliding_window=sliding_window,
+        context_parallel=context_parallel,
+        task=task,
+        haystack=haystack,
+        lengths=lengths,
+        depths=depths,
+        trials=trials,
+        seed=seed,
+        difficulty=difficulty,
+        reference=reference,
+        reuse=reuse,
+        out=out,
+        max_minutes=max_minutes,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        batch=batch,
+        shard=shard,
+        cache=cache,
+        plugin=plugin,
+    )
     asked = opt.config_from(config, flags, sets)
     if dry_run:
         from niah.cli.plan import show_plan
