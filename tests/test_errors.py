@@ -6,7 +6,7 @@ from niah import errors
 
 
 def test_exit_codes_are_the_documented_ones() -> None:
-    codes = {
+    codes: dict[type[errors.NiahError], int] = {
         errors.ThresholdMissed: 1,
         errors.ConfigError: 2,
         errors.MissingDependency: 2,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -36,11 +37,11 @@ def test_only_what_stores_a_cache_imports_torch() -> None:
 
 
 def test_a_format_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = plugins.find_spec
+    find = importlib.util.find_spec
     monkeypatch.setattr(plugins, "find_spec", lambda name: None if name == "torch" else find(name))
     with pytest.raises(MissingDependency, match=r"niah.plugins.CacheFormat needs the package 'torch'. Install it"):
         plugins.CacheFormat  # noqa: B018
-    assert plugins.KVPreset
+    assert plugins.KVPreset.__name__ == "KVPreset"
 
 
 def test_a_misspelt_name_gets_a_near_one() -> None:

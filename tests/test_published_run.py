@@ -8,8 +8,9 @@ import re
 import pytest
 
 import niah
-from niah.report.surroundings import plan_again
+from niah.runner.reread import plan_again
 from tests.helpers import ROOT
+from tests.helpers.known import known
 
 FOLDER = ROOT / "results" / "example-kv-methods"
 
@@ -19,7 +20,7 @@ def test_the_page_says_what_the_rows_say() -> None:
     assert len(run.rows) == 1056
     answered = [row for row in run.rows if row.outcome == "answered"]
     assert {row.kv for row in run.rows if row.outcome != "answered"} == {"kivi2"}
-    assert all(row.prompt_tokens + row.answer_budget == row.length for row in run.rows)
+    assert all(known(row.prompt_tokens) + known(row.answer_budget) == row.length for row in run.rows)
     assert all(row.kv_memory.logical_bytes == row.kv_memory.formula_bytes for row in answered)
     page = (FOLDER / "README.md").read_text()
     for kv in run.kvs():
@@ -37,7 +38,7 @@ def test_a_window_that_holds_the_text_changes_nothing() -> None:
     for pair, row in streaming.items():
         reference = rows["bf16", pair]
         assert row.answer == reference.answer
-        assert abs(row.logprob - reference.logprob) < 5e-4
+        assert abs(known(row.logprob) - known(reference.logprob)) < 5e-4
 
 
 def test_its_prompts_are_built_today_as_they_were() -> None:
@@ -46,7 +47,7 @@ def test_its_prompts_are_built_today_as_they_were() -> None:
     run = niah.load(FOLDER)
     plan = plan_again(run.manifest, run.path)
     sent = {row.pair_id: row.prompt_sha256 for row in run.rows}
-    built = {}
+    built: dict[str, str | None] = {}
     for group in plan.groups:
         ids = [plan.ids(plan.kvs[0], group, case).pair for case in plan.workshop.cases(group)]
         built |= dict(zip(ids, (prompt.sha256 for prompt in plan.workshop.prompts(group)), strict=True))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import niah as package
 from tests.helpers.command import Command
 
-OWN = {"backend": "oracle", "lengths": "512,1k", "depths": 5, "trials": 6}
+OWN: dict[str, Any] = {"backend": "oracle", "lengths": "512,1k", "depths": 5, "trials": 6}
 
 
 def _loss(**shares: float) -> dict[str, object]:
@@ -191,7 +192,7 @@ def test_python(run: Path, other: Path) -> None:
 
 
 def test_runs_that_asked_other_questions(niah: Command, run: Path, tmp_path: Path) -> None:
-    changes = {
+    changes: dict[str, dict[str, Any]] = {
         "task": {"task": "single"},
         "seed": {"seed": 5},
         "depths": {"depths": 3},

@@ -17,6 +17,7 @@ from niah.runner.plan import Plan, make_plan
 from niah.types import Answer, Host, Prompt, Reply
 from tests.helpers import tiny_models
 from tests.helpers.command import Command
+from tests.helpers.known import known
 from tests.helpers.small_tokenizers import gpt2_rust
 
 # models behind an API are tested against servers on loopback, in tests/engines/hosted
@@ -82,7 +83,7 @@ def test_answers_in_order_with_the_tokens_that_were_sent(name: str, tiny_folder:
     for prompt, reply in zip(prompts, replies, strict=True):
         assert isinstance(reply, Answer)
         assert reply.prompt_tokens == prompt.token_count == plan.lengths[0] - prompt.answer_budget
-        assert reply.output_tokens <= prompt.answer_budget
+        assert known(reply.output_tokens) <= known(prompt.answer_budget)
         assert reply.stop in ("stop", "end", "length")
         usage = reply.memory
         if usage.source == "not_observable":
@@ -95,7 +96,7 @@ def test_answers_in_order_with_the_tokens_that_were_sent(name: str, tiny_folder:
 def test_a_session_can_be_opened_again(name: str, tiny_folder: Path) -> None:
     plan = _plan(name, tiny_folder)
     first, again = (_ask(plan, parse_one("bf16"))[1] for _ in range(2))
-    assert [r.text for r in first] == [r.text for r in again]
+    assert [r.text for r in first if isinstance(r, Answer)] == [r.text for r in again if isinstance(r, Answer)]
 
 
 @pytest.mark.parametrize("name", registry.names("backends"))

@@ -297,7 +297,11 @@ def test_streaming_equals_keys_renumbered_one_by_one(kind: str) -> None:
         for at, token in enumerate(ids):
             kept = min(at + 1, sinks + window)
             seen = torch.ones(1, kept, dtype=torch.bool)
-            expected = loaded.step([token], [min(at, sinks + window - 1)], naive, lambda _, seen=seen: seen)[-1]
+
+            def all_kept(_: Any, seen: torch.Tensor = seen) -> torch.Tensor:
+                return seen
+
+            expected = loaded.step([token], [min(at, sinks + window - 1)], naive, all_kept)[-1]
     with running(loaded, _full(f"streaming(sinks={sinks},window={window})")) as run:
         _, logits = fill(run, ids, chunk=23)
     assert torch.allclose(logits, expected, atol=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
 from tests.helpers.command import Command
+from tests.helpers.known import known
 
 pytestmark = pytest.mark.model
 
@@ -27,14 +29,14 @@ def test_every_row_is_answered_and_adds_up(smollm2_run: package.Run) -> None:
     assert len(smollm2_run.rows) == 30
     for row in smollm2_run.rows:
         assert row.outcome == "answered"
-        assert row.prompt_tokens + row.answer_budget == row.length == 512
+        assert known(row.prompt_tokens) + known(row.answer_budget) == row.length == 512
         assert row.engine_prompt_tokens == row.prompt_tokens
         memory = row.kv_memory
         assert memory.source == "measured_tensors"
         assert memory.logical_bytes == memory.formula_bytes
-        assert memory.tokens == row.prompt_tokens + row.output_tokens - 1
-        assert memory.allocated_bytes >= memory.logical_bytes
-        assert row.logprob < 0
+        assert known(memory.tokens) == known(row.prompt_tokens) + known(row.output_tokens) - 1
+        assert known(memory.allocated_bytes) >= known(memory.logical_bytes)
+        assert known(row.logprob) < 0
 
 
 def test_a_first_token_comes_after_the_whole_prefill_and_before_the_last(smollm2_run: package.Run) -> None:
@@ -45,7 +47,7 @@ def test_a_first_token_comes_after_the_whole_prefill_and_before_the_last(smollm2
 
 
 def test_int8_is_exactly_136_of_256_bytes(smollm2_run: package.Run) -> None:
-    per_token = {row.kv: row.kv_memory.logical_bytes / row.kv_memory.tokens for row in smollm2_run.rows}
+    per_token = {row.kv: known(row.kv_memory.logical_bytes) / known(row.kv_memory.tokens) for row in smollm2_run.rows}
     assert per_token["int8"] * 256 == per_token["bf16"] * 136
     assert per_token["bf16"] == 30 * 3 * 2 * 64 * 2
     assert per_token["int4"] == 30 * 3 * 2 * (64 // 2 + 2 * 4)
@@ -87,9 +89,10 @@ def rounding(run: package.Run) -> float:
 
 def test_reuse_off_and_forks_give_the_same_answers(smollm2_run: package.Run, tmp_path: Path) -> None:
     """Packed questions behind one cache, a fork of it per question, and cold prompts: one result."""
-    grid = {"lengths": "512", "depths": 5, "trials": 1, "kv": "bf16", "reference": False}
+    grid: dict[str, Any] = {"lengths": "512", "depths": 5, "trials": 1, "kv": "bf16", "reference": False}
     packed = {row.pair_id: row for row in smollm2_run.rows if row.kv == "bf16" and row.trial == 0}
-    for number, more in enumerate(({"reuse": "off"}, {"backend": {"name": "transformers", "pack": False}})):
+    ways: tuple[dict[str, Any], ...] = ({"reuse": "off"}, {"backend": {"name": "transformers", "pack": False}})
+    for number, more in enumerate(ways):
         run = package.run(**grid, **more, out=str(tmp_path / str(number)))
         assert {row.pair_id for row in run.rows} == set(packed)
         for row in run.rows:
@@ -111,7 +114,7 @@ def test_a_single_needle_keeps_the_cache_before_it(tmp_path: Path, smollm2_folde
         trials=1,
         out=str(tmp_path),
     )
-    cached = {row.depth: row.cached_tokens for row in run.rows}
+    cached = {row.depth: known(row.cached_tokens) for row in run.rows}
     assert cached[1.0] < cached[0.75]
     assert cached[0.75] > cached[0.5] > cached[0.25] > 0
     assert all(row.correct for row in run.rows)
@@ -131,11 +134,11 @@ def test_gemma3_window_layers_hold_512_tokens(tmp_path: Path) -> None:
     shape = ModelShape.from_folder(Path(str(_gemma_folder())))
     for row in run.rows:
         assert row.outcome == "answered"
-        assert row.prompt_tokens + row.answer_budget == 768
+        assert known(row.prompt_tokens) + known(row.answer_budget) == 768
         assert row.kv_memory.logical_bytes == row.kv_memory.formula_bytes
-        assert row.kv_memory.logical_bytes == kv_bytes(shape, parse_one(row.kv), row.kv_memory.tokens)
+        assert known(row.kv_memory.logical_bytes) == kv_bytes(shape, parse_one(row.kv), known(row.kv_memory.tokens))
     one = next(row for row in run.rows if row.kv == "bf16")
-    assert one.kv_memory.logical_bytes == (3 * one.kv_memory.tokens + 15 * 512) * 2 * 256 * 2
+    assert known(one.kv_memory.logical_bytes) == (3 * known(one.kv_memory.tokens) + 15 * 512) * 2 * 256 * 2
     # 48 of 50 at 512 and 1,024 tokens; without <bos> it was 22
     assert sum(bool(row.correct) for row in run.rows) >= 4
     assert run.setting("int8")["effective"]["prompt.start"] == "<bos>"

@@ -23,7 +23,7 @@ def _facts(run: Any) -> set[tuple[Any, ...]]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made")
-    grid = {"lengths": "512,1k", "depths": 3, "trials": 3}
+    grid: dict[str, Any] = {"lengths": "512,1k", "depths": 3, "trials": 3}
     for index in (1, 2, 3, 4):
         package.run(backend="oracle", kv="bf16,int8", shard=f"{index}/4", out=str(out), **grid)
     return out

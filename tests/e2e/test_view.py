@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from niah.store.folder import RunFolder
+from niah.store.schema import Row
 from tests.helpers.browser import chromium, needs_chromium, tab
 from tests.helpers.reports import HOSTILE, make_rows, manifest
 
@@ -58,7 +59,7 @@ def served(*args: object, token: str = "") -> Iterator[Served]:
     assert "Traceback" not in said
 
 
-def make_run(results: Path, name: str, rows: list, **changes: object) -> RunFolder:
+def make_run(results: Path, name: str, rows: list[Row], **changes: object) -> RunFolder:
     (results / name).mkdir(parents=True)
     folder = RunFolder(results / name)
     folder.write_manifest(manifest() | changes)

@@ -45,9 +45,14 @@ def tab(browser: Any, *, offline: bool = False, width: int = 1280, scheme: str =
     page = context.new_page()
     page.set_default_timeout(15_000)
     found = Tab(page)
+
+    def dismiss(dialog: Any) -> None:
+        found.complaints.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
     page.on("console", lambda message: found.complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    page.on("dialog", lambda dialog: found.complaints.append(f"dialog {dialog.message}") or dialog.dismiss())
+    page.on("dialog", dismiss)
     if offline:
         local = ("file:", "data:")
         page.on("request", lambda r: None if r.url.startswith(local) else found.complaints.append(f"request {r.url}"))

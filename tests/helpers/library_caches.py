@@ -38,5 +38,6 @@ def _kept(layer: Any) -> Kept:
     keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
     if keys is None or not keys.numel():
         return Kept(state_bytes=size)
+    assert values is not None
     assert keys.shape[2] == TOKENS, f"{keys.shape[2]} tokens kept of {TOKENS}"
     return Kept(keys.shape[1], keys.shape[3], values.shape[3], getattr(layer, "sliding_window", None), size)

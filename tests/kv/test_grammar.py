@@ -11,7 +11,19 @@ from niah.errors import ConfigError
 from niah.kv.config import KVConfig, KVPreset
 from niah.kv.grammar import parse_kv, parse_one, reference_for, split_settings
 
-PRESETS = ("auto", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int4", "int8", "k8v4", "kivi2", "kivi4", "paged")
+PRESETS: tuple[str, ...] = (
+    "auto",
+    "bf16",
+    "fp16",
+    "fp8_e4m3",
+    "fp8_e5m2",
+    "int4",
+    "int8",
+    "k8v4",
+    "kivi2",
+    "kivi4",
+    "paged",
+)
 PRESETS += ("hqq4", "hqq8", "nvfp4", "quanto2", "quanto4")
 
 

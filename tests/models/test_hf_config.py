@@ -309,7 +309,8 @@ def test_a_key_that_may_change_the_cache_and_is_not_understood_refuses_the_figur
     for value in (2, [1, 2], {"a": 1}, "new"):
         with pytest.raises(ConfigError, match=f"the config of 'm' has '{key}'"):
             shape(**{key: value})
-    for off in (None, False, 0, [], {}, ""):
+    nothing: tuple[Any, ...] = (None, False, 0, [], {}, "")
+    for off in nothing:
         assert shape(**{key: off}).layers == shape().layers
 
 

@@ -8,6 +8,7 @@ import pytest
 from niah.errors import ConfigError
 from niah.haystacks import noise
 from niah.prompts import segments
+from niah.prompts.haystack import Haystack
 from niah.prompts.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, count_whole, tokenise
 from tests.helpers.small_tokenizers import KINDS, Lines, Village, tokenizer
 
@@ -113,7 +114,7 @@ def test_arrays_cannot_be_changed() -> None:
 @pytest.mark.parametrize("block_chars", [300, 701, 2000])
 def test_blocks_meet_where_tokens_span_sentences(block_chars: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_BLOCK_CHARS", block_chars)
-    sources = [
+    sources: list[tuple[str, Haystack]] = [
         ("bare", noise.Noise()),
         ("bare", Village(limit=300)),
         ("fixed", Lines(["A first one."] + [" Then more."] * 400)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,5 +84,5 @@ def test_newest_counts_each_cell_once_and_keeps_answers(written: list[Row]) -> N
 
 @settings(max_examples=60, deadline=None)
 @given(rows())
-def test_json_round_trip(row: Callable[..., Row]) -> None:
+def test_json_round_trip(row: Row) -> None:
     assert Row.from_json(row.to_json()) == row

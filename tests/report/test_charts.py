@@ -24,6 +24,7 @@ from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 from niah.types import Timing
+from tests.helpers.known import known
 
 
 def places(line: Any) -> Any:
@@ -66,19 +67,19 @@ def test_cost_is_drawn_when_rows_know_it(cell: Callable[..., Row]) -> None:
     assert cost_chart(record) is None
     prices = (("a", 0.002, 1024), ("b", 0.004, 1024), ("from the answer cache", 0.0, 1024), ("c", None, 4096))
     rows = tuple(cell(cell_id=name, cost_usd=cost, length=length) for name, cost, length in prices)
-    chart = cost_chart(replace(record, rows=rows))
+    chart = known(cost_chart(replace(record, rows=rows)))
     assert chart.table == [["int8", "0.003 US dollars (0.0022–0.0038)"]]
     assert chart.y_title == "US dollars"
 
 
 def test_only_answered_rows_count(cell: Callable[..., Row]) -> None:
     rows = (cell(timing=Timing(0, 0, 2.0)), cell(trial=1, cell_id="f", lost="failed", timing=Timing(0, 0, 99.0)))
-    chart = spread_chart(RunRecord(Path("x"), {}, rows), "t", "n", "s", lambda row: row.timing.total_s)
+    chart = known(spread_chart(RunRecord(Path("x"), {}, rows), "t", "n", "s", lambda row: row.timing.total_s))
     assert chart.table == [["int8", "2 s (2–2)"]]
 
 
 def test_the_edge_joins_what_nothing_smaller_beats(record: RunRecord) -> None:
-    chart = tradeoff_chart(summaries(record))
+    chart = known(tradeoff_chart(summaries(record)))
     beaten = {line[0]: line[-1] for line in chart.table}
     assert beaten == {"bf16": "no", "int8": "no", "streaming(sinks=4,window=1024)": "no", "kivi2": "broken"}
     edge, *settings = chart.series
@@ -95,10 +96,10 @@ def test_logprob_maps_share_fixed_scales(cell: Callable[..., Row]) -> None:
         cell(kv=kv, depth=depth, pair_id=f"p{depth}", cell_id=f"{kv}{depth}", logprob=logprob)
         for kv, depth, logprob in (("bf16", 0.0, 0.0), ("bf16", 1.0, -5.0), ("int8", 0.0, -2.0), ("int8", 1.0, None))
     ]
-    sure, lost = logprob_map(build_grid(rows, "bf16"), "cividis").squares
+    sure, lost = known(logprob_map(build_grid(rows, "bf16"), "cividis")).squares
     assert (sure.fill, sure.text) == ("#fee838", "0")
     assert (lost.fill, lost.text) == ("#00224e", "−5.0")
-    (changed,) = logprob_change_map(build_difference(rows, rows, "int8", "bf16")).squares
+    (changed,) = known(logprob_change_map(build_difference(rows, rows, "int8", "bf16"))).squares
     assert (changed.text, changed.fill) == ("−2.0", "#b25706")
     assert "7.39 times less likely" in changed.tooltip
     assert logprob_map(build_grid([cell(logprob=None)], "int8"), "cividis") is None

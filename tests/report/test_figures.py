@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -12,14 +13,15 @@ from niah.report.figures import memory_figure, save_memory, save_score, score_fi
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 from niah.types import KVUsage
+from tests.helpers.known import known
 
 
-def lines(figure: Figure) -> Any:
+def lines(figure: Figure) -> dict[Any, Any]:
     return {line.get_label(): line for line in figure.axes[0].lines}
 
 
 def test_measured_points_lie_on_the_formula(record: RunRecord) -> None:
-    figure = memory_figure(record)
+    figure = known(memory_figure(record))
     ax = figure.axes[0]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     drawn = lines(figure)
@@ -39,7 +41,7 @@ def test_measured_points_lie_on_the_formula(record: RunRecord) -> None:
 
 def test_formula_alone_is_drawn_and_named(record: RunRecord, cell: Callable[..., Row]) -> None:
     rows = tuple(cell(length=n, kv_memory=KVUsage(tokens=n, formula_bytes=n * 8)) for n in (512, 1024))
-    drawn = lines(memory_figure(replace(record, rows=rows, manifest={})))
+    drawn = lines(known(memory_figure(replace(record, rows=rows, manifest={}))))
     assert list(drawn["int8 formula"].get_ydata()) == [4096, 8192]
 
 
@@ -54,20 +56,20 @@ def test_nothing_to_draw(record: RunRecord, cell: Callable[..., Row], tmp_path: 
 
 
 def test_scores_have_bands_unless_broken(record: RunRecord) -> None:
-    figure = score_figure(record)
+    figure = known(score_figure(record))
     ax = figure.axes[0]
     drawn = lines(figure)
     assert list(drawn["bf16"].get_ydata())[:2] == [1.0, 1.0]
     assert drawn["kivi2 (broken)"].get_linestyle() == "--"
     assert len(ax.collections) == 3
     assert ax.get_ylim() == (-0.03, 1.03)
-    low = ax.collections[0].get_paths()[0].vertices[:, 1].min()
+    low = np.asarray(ax.collections[0].get_paths()[0].vertices)[:, 1].min()
     assert 0.6 < low < 0.8  # Wilson's lower end at 26 of 30
 
 
 def test_one_length_gets_a_whisker(record: RunRecord, cell: Callable[..., Row]) -> None:
     rows = (cell(True), cell(False, trial=1))
-    figure = score_figure(replace(record, rows=rows, manifest={}))
+    figure = known(score_figure(replace(record, rows=rows, manifest={})))
     assert len(figure.axes[0].containers) == 1
     figure.canvas.draw()
 

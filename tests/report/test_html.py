@@ -19,6 +19,7 @@ from niah.report.asked import setting_lines
 from niah.report.html import render_report, write_report
 from niah.store.read import RunRecord
 from niah.store.schema import Row
+from tests.helpers.known import known
 
 VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
 CHROMIUM = shutil.which("chromium")
@@ -27,9 +28,13 @@ CHROMIUM = shutil.which("chromium")
 class Page(HTMLParser):
     """Checks that every element is closed in its place, and collects what the tests ask for."""
 
-    def __init__(self, text: Any) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.scripts, self.words, self.ids = [], [], [], [], []
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, Any]]] = []
+        self.scripts: list[str] = []
+        self.words: list[str] = []
+        self.ids: list[str | None] = []
         self.feed(text)
         self.close()
         assert self.open == []
@@ -47,16 +52,16 @@ class Page(HTMLParser):
         assert self.open, f"</{tag}> closes nothing"
         assert self.open.pop() == tag
 
-    def handle_data(self, data: Any) -> None:
+    def handle_data(self, data: str) -> None:
         (self.scripts if self.open and self.open[-1] == "script" else self.words).append(data)
 
     @property
-    def text(self) -> Any:
+    def text(self) -> str:
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
 @pytest.fixture
-def html(record: RunRecord) -> Any:
+def html(record: RunRecord) -> str:
     return render_report([record])
 
 
@@ -300,7 +305,7 @@ def test_setting_lines() -> None:
 def test_the_script_runs_in_a_browser(record: RunRecord, tmp_path: Path, hash_: str, count: str, drawer: str) -> None:
     path = write_report([record], tmp_path / "report.html")
     command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+        known(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
         "--disable-background-networking", "--disable-component-update", f"--user-data-dir={tmp_path / 'profile'}",
         "--dump-dom", f"file://{path}{hash_}",
     ]  # fmt: skip

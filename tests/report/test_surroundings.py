@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ from niah.report.surroundings import (
     FILE,
     Surroundings,
     build_surroundings,
-    plan_again,
     read_surroundings,
     surroundings_of,
     write_surroundings,
 )
+from niah.runner.reread import plan_again
 from niah.store.read import RunRecord
 
 
@@ -79,7 +80,9 @@ def test_wrong_answers_come_first_where_not_all_fit(run: RunRecord) -> None:
         ({"asked": {"config": 7}}, "does not say what was asked"),
     ],
 )
-def test_what_cannot_be_built_again_is_told(run: RunRecord, tmp_path: Path, manifest: dict, note: str) -> None:
+def test_what_cannot_be_built_again_is_told(
+    run: RunRecord, tmp_path: Path, manifest: dict[str, Any], note: str
+) -> None:
     found = surroundings_of(RunRecord(tmp_path, manifest, run.rows))
     assert found.pairs == {}
     assert note in found.note

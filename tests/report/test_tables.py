@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from niah.report.heatmap import build_grid, record_grid
 from niah.report.palette import CIVIDIS, RGB, difference_color, file_stem, share_color
@@ -62,10 +63,11 @@ def test_control_characters_do_not_reach_the_terminal(cell: Callable[..., Row]) 
     assert "\x1b" not in terminal_heatmap(grid, color=False, width=80)
 
 
-def rendered(table: Any, width: Any) -> Any:
-    console = Console(file=io.StringIO(), width=width)
+def rendered(table: Table, width: int) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width)
     console.print(table)
-    return console.file.getvalue()
+    return out.getvalue()
 
 
 def test_the_summary_table(record: RunRecord) -> None:

@@ -5,12 +5,13 @@ import pytest
 
 from niah.stats.pairs import join_rows
 from niah.stats.ushape import ushape, ushape_change, ushape_changes, ushapes
+from niah.store.schema import Row
 from tests.helpers.made_rows import make_row, make_rows
 
 ENDS = {0.0: 1.0, 0.25: 0.6, 0.5: 0.2, 0.75: 0.6, 1.0: 1.0}
 
 
-def _exact(kv: str, share: dict[float, float], length: int = 512, trials: int = 10) -> list:
+def _exact(kv: str, share: dict[float, float], length: int = 512, trials: int = 10) -> list[Row]:
     """Rows whose shares are met exactly; which trials miss differs by depth."""
     return [
         make_row(kv, length, depth, (trial + 3 * i) % trials, trial < round(hits * trials))
@@ -36,7 +37,7 @@ def test_slopes_are_least_squares() -> None:
     rows = make_rows("bf16", lambda _, depth: 0.9 - 0.5 * depth, depths=11, trials=30)
     shape = ushape(rows)
     depths = [d / 10 for d in range(6)]
-    shares = [np.mean([row.correct for row in rows if row.depth == d]) for d in depths]
+    shares = [np.mean([float(bool(row.correct)) for row in rows if row.depth == d]) for d in depths]
     assert shape.primacy is not None
     assert shape.primacy.value == pytest.approx(np.polyfit(depths, shares, 1)[0])
 

@@ -10,6 +10,7 @@ import pytest
 from niah.errors import StoreError
 from niah.store.answers import FILE, AnswerStore
 from niah.types import Answer, KVUsage, Timing
+from tests.helpers.known import known
 
 ANSWER = Answer(
     text="half a pair \ud83d and NUL \0",
@@ -31,7 +32,7 @@ def test_round_trip_and_replacement(tmp_path: Path) -> None:
         store.put("b", Answer("newer", "end", 1, 2))
     with AnswerStore(tmp_path / "new" / "folder") as again, AnswerStore(tmp_path / "new" / "folder") as beside:
         assert again.get("a") == ANSWER
-        assert beside.get("b").text == "newer"
+        assert known(beside.get("b")).text == "newer"
 
 
 def test_an_entry_of_another_version_is_no_answer(tmp_path: Path) -> None:

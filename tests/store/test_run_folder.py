@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from niah.errors import StoreError
-from niah.store import folder as folder_module
 from niah.store.folder import RunFolder, list_runs, open_run, write_atomic
 from niah.store.read import read_rows
 from niah.store.schema import Row
@@ -152,7 +151,7 @@ def test_a_full_disk_is_a_store_error_and_leaves_no_broken_line(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return real(handle, bytes(data)[: len(data) // 2])
 
-        monkeypatch.setattr(folder_module.os, "write", short_write)
+        monkeypatch.setattr("niah.store.folder.os.write", short_write)
         with pytest.raises(StoreError, match="no space left"):
             run.append(row("b"))
         monkeypatch.undo()
@@ -199,7 +198,7 @@ def test_the_manifest_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.Monk
         def refuse(*_: object) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-        monkeypatch.setattr(folder_module.os, "fsync", refuse)
+        monkeypatch.setattr("niah.store.folder.os.fsync", refuse)
         with pytest.raises(StoreError, match=r"run\.json"):
             run.write_manifest({"schema": 1, "status": "broken"})
         assert run.manifest()["status"] == "finished"

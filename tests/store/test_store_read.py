@@ -18,7 +18,7 @@ from niah.types import KVUsage
 NO_ANSWER = {"outcome": "failed", "correct": None, "score": None}
 
 
-def line(row: Callable[..., Row]) -> bytes:
+def line(row: Row) -> bytes:
     return json.dumps(row.to_json()).encode() + b"\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
@@ -17,13 +18,13 @@ OPEN = Access(frozenset(), TOKEN, "niah_view_80")
 
 def ask(access: Access, *headers: tuple[str, str], method: str = "GET", path: str = "/", query: str = "") -> Any:
     """Status and headers of the answer."""
-    sent: list[dict[str, Any]] = []
+    sent: list[MutableMapping[str, Any]] = []
     scope = {
         "type": "http", "method": method, "path": path, "query_string": query.encode(),
         "headers": [(name.encode(), value.encode()) for name, value in headers],
     }  # fmt: skip
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
     async def receive() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
 from tests.helpers.command import Command
+from tests.helpers.known import known
 
 BLOCK = 128
 SMOLLM2_BF16_TOKEN = 30 * 3 * 2 * 64 * 2
@@ -28,19 +29,19 @@ def test_blocks_and_bytes_add_up(bf16_run: package.Run) -> None:
     assert len(bf16_run.rows) == 5
     for row in bf16_run.rows:
         assert row.outcome == "answered"
-        assert row.prompt_tokens + row.answer_budget == row.length == 512
+        assert known(row.prompt_tokens) + known(row.answer_budget) == row.length == 512
         memory = row.kv_memory
         assert memory.source == "measured_blocks"
-        assert memory.logical_bytes == memory.formula_bytes == memory.tokens * SMOLLM2_BF16_TOKEN
-        blocks = memory.allocated_bytes // (BLOCK * SMOLLM2_BF16_TOKEN)
+        assert known(memory.logical_bytes) == known(memory.formula_bytes) == known(memory.tokens) * SMOLLM2_BF16_TOKEN
+        blocks = known(memory.allocated_bytes) // (BLOCK * SMOLLM2_BF16_TOKEN)
         assert memory.allocated_bytes == blocks * BLOCK * SMOLLM2_BF16_TOKEN
-        assert ceil(memory.tokens / BLOCK) <= blocks <= ceil((memory.tokens + 1) / BLOCK)
-        assert memory.logical_bytes <= memory.allocated_bytes <= memory.pool_bytes
-        assert row.logprob < 0
+        assert ceil(known(memory.tokens) / BLOCK) <= blocks <= ceil((known(memory.tokens) + 1) / BLOCK)
+        assert known(memory.logical_bytes) <= known(memory.allocated_bytes) <= known(memory.pool_bytes)
+        assert known(row.logprob) < 0
 
 
 def test_one_context_is_processed_once(bf16_run: package.Run) -> None:
-    cached = sorted(row.cached_tokens for row in bf16_run.rows)
+    cached = sorted(known(row.cached_tokens) for row in bf16_run.rows)
     assert cached[0] == 0
     assert all(tokens >= 3 * BLOCK for tokens in cached[1:])
 
@@ -60,9 +61,9 @@ def test_paging_is_compared_with_a_reservation(bf16_run: package.Run, niah: Comm
     said = niah("show", bf16_run.path, "--json")
     waste = said.document()["paging"][0]
     rows = bf16_run.rows
-    needed = sum(row.kv_memory.logical_bytes for row in rows)
+    needed = sum(known(row.kv_memory.logical_bytes) for row in rows)
     assert waste["cells"] == len(rows)
-    assert waste["blocks"] == pytest.approx(1 - needed / sum(row.kv_memory.allocated_bytes for row in rows))
+    assert waste["blocks"] == pytest.approx(1 - needed / sum(known(row.kv_memory.allocated_bytes) for row in rows))
     # the engine's longest length is one token more than the run's
     assert waste["contiguous"] == pytest.approx(1 - needed / (len(rows) * 513 * SMOLLM2_BF16_TOKEN))
 
@@ -95,7 +96,7 @@ def test_same_prompts_as_transformers(bf16_run: package.Run, tmp_path: Path) -> 
         assert row.prompt_sha256 == theirs[row.pair_id].prompt_sha256
     same = sum(row.answer == theirs[row.pair_id].answer for row in bf16_run.rows)
     assert same >= 4
-    differences = [abs(row.logprob - theirs[row.pair_id].logprob) for row in bf16_run.rows]
+    differences = [abs(known(row.logprob) - known(theirs[row.pair_id].logprob)) for row in bf16_run.rows]
     # one engine computes in bf16, the other in what the processor has: their rounding differs
     assert sum(differences) / len(differences) < 0.3
 
@@ -118,11 +119,11 @@ def test_windows_hold_bounded_blocks(tmp_path: Path) -> None:
     # 15 window layers stay at their window and the chunk in work; only the 3 full layers grow with the length
     window_blocks = ceil((512 - 1 + 256) / BLOCK) + 1
     for memory in (short, long):
-        full = ceil(memory.tokens / BLOCK) * full_page
-        assert full < memory.allocated_bytes <= full + full_page + window_blocks * window_page
-    assert long.allocated_bytes - short.allocated_bytes <= 7 * full_page
+        full = ceil(known(memory.tokens) / BLOCK) * full_page
+        assert full < known(memory.allocated_bytes) <= full + full_page + window_blocks * window_page
+    assert known(long.allocated_bytes) - known(short.allocated_bytes) <= 7 * full_page
     shape = ModelShape.from_folder(_folder("gemma3-270m"))
-    assert long.logical_bytes == 2 * kv_bytes(shape, parse_one("bf16"), long.tokens)
+    assert known(long.logical_bytes) == 2 * kv_bytes(shape, parse_one("bf16"), known(long.tokens))
     # its file asks for it; the engine is sent ids, so it adds none of its own
     assert run.setting(run.rows[0].kv)["effective"]["prompt.start"] == "<bos>"
 
@@ -148,7 +149,7 @@ def test_a_window_is_put_on_a_model_that_has_none(tmp_path: Path) -> None:
     for row in run.rows:
         memory = row.kv_memory
         assert memory.logical_bytes == memory.formula_bytes == 128 * SMOLLM2_BF16_TOKEN
-        assert memory.allocated_bytes <= (ceil((128 - 1 + 256) / BLOCK) + 1) * BLOCK * SMOLLM2_BF16_TOKEN
+        assert known(memory.allocated_bytes) <= (ceil((128 - 1 + 256) / BLOCK) + 1) * BLOCK * SMOLLM2_BF16_TOKEN
     # what lies before the window is gone, what lies in it is not
     assert {row.depth: row.correct for row in run.rows}[0.0] is False
 
@@ -215,7 +216,7 @@ def test_fp8_is_half_the_bytes(has_avx512: bool, tmp_path: Path) -> None:
     if not has_avx512:
         pytest.skip("an fp8 cache on vLLM's CPU build needs AVX-512 or AMX, which this processor does not have")
     run = package.run(backend="vllm", kv="fp8", lengths="512", depths=3, trials=1, out=str(tmp_path))
-    per_token = {row.kv: row.kv_memory.logical_bytes / row.kv_memory.tokens for row in run.rows}
+    per_token = {row.kv: known(row.kv_memory.logical_bytes) / known(row.kv_memory.tokens) for row in run.rows}
     assert per_token["fp8_e4m3"] * 2 == per_token["bf16"]
 
 

@@ -15,6 +15,7 @@ from niah.kv.config import KVConfig
 from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Prompt
 from tests.helpers import tiny_models
+from tests.helpers.known import known
 
 FP32 = KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")
 WINDOW = KVConfig("window", k_dtype="fp32", v_dtype="fp32", window=26)
@@ -47,7 +48,7 @@ def _answers(kind: str, kv: KVConfig, *, packed: bool) -> list[tuple[float | Non
         for tokens in (20, 60, 120, 50):
             for reply in session.ask(_prompts(ids[:tokens])):
                 assert isinstance(reply, Answer), reply
-                found.append((reply.logprob, reply.output_tokens))
+                found.append((reply.logprob, known(reply.output_tokens)))
     return found
 
 

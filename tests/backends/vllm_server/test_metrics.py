@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -150,7 +151,8 @@ class Metrics:
 
 
 def test_only_a_request_that_ran_alone_gets_a_peak() -> None:
-    metrics, kept = Metrics(), []
+    metrics = Metrics()
+    kept: list[Any] = []
 
     async def run() -> None:
         sampler = Sampler(metrics.read, 0.01, kept.append)

@@ -89,6 +89,12 @@ def _drop(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def _adapter_with_config(folder: Path) -> None:
+    _drop("model.safetensors")(folder)
+    _write("adapter_config.json", "{}")(folder)
+    _save(folder / "adapter_model.safetensors")
+
+
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "pointer for weights": (
         _write("model.safetensors", POINTER),
@@ -144,11 +150,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
         "holds an adapter (LoRA) of 'org/base' and no model",
     ),
     "an adapter with a config": (
-        lambda folder: (
-            _drop("model.safetensors")(folder),
-            _write("adapter_config.json", "{}")(folder),
-            _save(folder / "adapter_model.safetensors"),
-        ),
+        _adapter_with_config,
         "holds an adapter (LoRA) and no model",
     ),
     "one GGUF": (

@@ -166,7 +166,9 @@ class Peer:
     async def _models(self, request: Request) -> Response:
         if refusal := self._key_refused(request):
             return refusal
-        cards = [{"id": name, "object": "model", "owned_by": self.owner} for name in self.models]
+        cards: list[dict[str, object]] = [
+            {"id": name, "object": "model", "owned_by": self.owner} for name in self.models
+        ]
         if self.context:
             cards = [card | {"max_model_len": self.context} for card in cards]
         return JSONResponse({"object": "list", "data": cards, "has_more": False})

@@ -88,7 +88,7 @@ def test_no_network_is_told_in_seconds(
 
 def test_an_address_that_swallows_everything_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_api_sdk, "_PATIENCE_S", 1.0)
-    monkeypatch.setattr(_api_sdk, "_why_unreachable", lambda *_: time.sleep(30) or "")
+    monkeypatch.setattr(_api_sdk, "_why_unreachable", lambda *_: time.sleep(30))
     started = time.monotonic()
     with pytest.raises(BackendUnavailable, match=r"https://example\.org cannot be reached: no answer in"):
         _api_sdk.require_reachable(ApiOptions(), "https://example.org")

@@ -19,7 +19,7 @@ from niah.registry import load
 from niah.store.schema import Row
 from tests.engines.hosted.peer import Ask, Peer, StartPeer, read, text_of
 
-APIS = [
+APIS: list[tuple[str, dict[str, Any]]] = [
     ("openai", {"api": "chat"}),
     ("openai", {"api": "chat", "stream": True}),
     ("openai", {"api": "completions"}),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from niah.engines.hosted.faults import asked_again_now, fault_of_status, retry_after_s
+from niah.engines.hosted.faults import ApiFault, asked_again_now, fault_of_status, retry_after_s
 from niah.engines.hosted.options import ApiOptions, api_key
 from niah.errors import BackendUnavailable
 from niah.registry import load
@@ -169,6 +169,7 @@ def test_what_a_status_means(status: int, body: str, kind: str | None) -> None:
     if kind is None:
         assert isinstance(fault, BackendUnavailable)
     else:
+        assert isinstance(fault, ApiFault)
         assert fault.kind == kind
         assert fault.retryable == (kind in ("rate_limited", "server_error"))
 

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import json
 from array import array
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -118,7 +118,10 @@ def _vllm(client: Any) -> ServerSession:
     return ServerSession(VllmServerOptions(), INFO, REQUEST, client, Facts("m", "u", "1", 64, None), None)
 
 
-ENGINES = {"llamacpp": (_llamacpp, LLAMA, LLAMA_STEP), "vllm-server": (_vllm, VLLM, VLLM_STEP)}
+ENGINES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "llamacpp": (_llamacpp, LLAMA, LLAMA_STEP),
+    "vllm-server": (_vllm, VLLM, VLLM_STEP),
+}
 
 
 def _paths(found: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

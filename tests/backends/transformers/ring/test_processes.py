@@ -81,8 +81,8 @@ with open_running(Setting(loaded, _full("ring(2)"), tiny_models.shape_of(loaded)
     print(run._group._children[0].pid, flush=True)
     time.sleep(120)
 """
-    root = ROOT
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=root, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT, text=True)
+    assert parent.stdout is not None
     child = int(parent.stdout.readline())
     assert _is_there(child)
     parent.kill()
