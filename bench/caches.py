@@ -84,7 +84,7 @@ def measure(loaded: Any, shape: ModelShape, kv: KVConfig, ids: list[int], decode
 
 
 def runs(kv: KVConfig, plan: Any) -> bool:
-    problems = plan.backend.check(plan.options, kv, plan.info.shape, this_host())
+    problems = plan.backend.problems(plan.options, kv, plan.info.shape, this_host())
     if problems:
         print(f"{kv.name:<24} refused: {'; '.join(p.reason for p in problems)}", flush=True)
     return not problems

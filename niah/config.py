@@ -12,6 +12,8 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    InstanceOf,
+    PlainSerializer,
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
@@ -21,6 +23,8 @@ from pydantic import (
 
 from niah import registry
 from niah.errors import ConfigError, near
+from niah.kv.config import KVConfig
+from niah.kv.grammar import parse_kv
 from niah.limited_yaml import read_yaml
 from niah.paths import as_path
 from niah.redact import looks_like_key
@@ -134,12 +138,19 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
+KVSetting = Annotated[
+    InstanceOf[KVConfig],
+    PlainSerializer(lambda setting: setting.name, return_type=str),
+    WithJsonSchema({"type": "string", "description": "a KV setting, such as int8 or k8v4+window(1024)"}),
+]
+
+
 class RunConfig(_Section):
     """A run as asked for.
 
     Attributes:
         model: alias, folder or hub id; None is the backend's default.
-        kv: settings by name; None is the backend's default.
+        kv: settings, parsed here and nowhere else; None is the backend's default.
         reference: whether the model's own 16-bit cache is added.
         answer_budget: least tokens that an answer may take.
         reuse: ``on``, ``off``, or ``verify``: a sample is asked both ways and compared.
@@ -157,7 +168,7 @@ class RunConfig(_Section):
 
     backend: Named = Named(name="transformers")
     model: str | None = Field(default=None, min_length=1)
-    kv: tuple[str, ...] | None = None
+    kv: tuple[KVSetting, ...] | None = None
     reference: bool = True
     task: Named = Named(name="multikey")
     haystack: Named = Named(name="chronicle")
@@ -177,12 +188,14 @@ class RunConfig(_Section):
 
     @field_validator("kv", mode="before")
     @classmethod
-    def _are_names(cls, value: object) -> object:
+    def _are_settings(cls, value: object) -> object:
         """YAML reads a bare on, 8 or 2026-01-01 as something else than a name."""
-        names = [value] if isinstance(value, str) else value
-        if names is not None and not (isinstance(names, list | tuple | set) and all(isinstance(n, str) for n in names)):
+        asked = split_list(value) if isinstance(value, str) else value
+        if asked is None:
+            return None
+        if not isinstance(asked, list | tuple | set) or not all(isinstance(one, str | KVConfig) for one in asked):
             raise ValueError("write names, such as int8 or [int8, int4]")
-        return names
+        return tuple(parse_kv(list(asked)))
 
     @field_validator("shard")
     @classmethod

@@ -20,10 +20,25 @@ if TYPE_CHECKING:
     from niah.backends.transformers.cache.layer import CacheFormat, Codec, Side, StoredLayer
     from niah.backends.transformers.cache.packing import pack, unpack
     from niah.backends.transformers.method import Method, ModelChange, Running, Setting
-    from niah.backends.transformers.stored import Stored
     from niah.engines.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+    from niah.engines.support import Support
     from niah.errors import BackendUnavailable, CellError
-    from niah.kv.config import KVConfig, KVPreset
+    from niah.kv.config import AllTokens, Infini, KVConfig, Placement, Window
+    from niah.kv.formats import (
+        Block,
+        Format,
+        Grouped,
+        Hqq,
+        KiviKeys,
+        KiviValues,
+        Nvfp4,
+        Plain,
+        Quanto,
+        TensorScale,
+        TokenHead,
+        TurboQuant,
+    )
+    from niah.kv.preset import KVPreset
     from niah.models.shape import ModelShape
     from niah.prompts.haystack import Haystack, HaystackOptions, HaystackPlugin
     from niah.prompts.normalize import is_settled
@@ -35,10 +50,12 @@ if TYPE_CHECKING:
     from niah.types import Answer, Case, Failure, Host, KVUsage, Needle, Problem, Prompt, Reply, Score
 
 __all__ = [
+    "AllTokens",
     "Answer",
     "BackendOptions",
     "BackendPlugin",
     "BackendUnavailable",
+    "Block",
     "CacheFormat",
     "Case",
     "CellError",
@@ -48,22 +65,32 @@ __all__ = [
     "ContextLayout",
     "Engine",
     "Failure",
+    "Format",
+    "Grouped",
     "Haystack",
     "HaystackOptions",
     "HaystackPlugin",
     "Host",
+    "Hqq",
+    "Infini",
     "KVConfig",
     "KVPreset",
     "KVUsage",
+    "KiviKeys",
+    "KiviValues",
     "Method",
     "MissingDependency",
     "ModelChange",
     "ModelInfo",
     "ModelShape",
     "Needle",
+    "Nvfp4",
+    "Placement",
+    "Plain",
     "Plugin",
     "Problem",
     "Prompt",
+    "Quanto",
     "Reply",
     "Running",
     "Score",
@@ -72,11 +99,15 @@ __all__ = [
     "SessionRequest",
     "Setting",
     "Side",
-    "Stored",
     "StoredLayer",
+    "Support",
     "TaskOptions",
     "TaskPlugin",
     "Template",
+    "TensorScale",
+    "TokenHead",
+    "TurboQuant",
+    "Window",
     "WordTokenizer",
     "draw_keys",
     "draw_values",
@@ -94,10 +125,25 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "niah.backends.transformers.cache.layer": ("CacheFormat", "Codec", "Side", "StoredLayer"),
     "niah.backends.transformers.cache.packing": ("pack", "unpack"),
     "niah.backends.transformers.method": ("Method", "ModelChange", "Running", "Setting"),
-    "niah.backends.transformers.stored": ("Stored",),
     "niah.engines.base": ("BackendOptions", "BackendPlugin", "Engine", "ModelInfo", "Session", "SessionRequest"),
     "niah.errors": ("BackendUnavailable", "CellError"),
-    "niah.kv.config": ("KVConfig", "KVPreset"),
+    "niah.engines.support": ("Support",),
+    "niah.kv.config": ("AllTokens", "Infini", "KVConfig", "Placement", "Window"),
+    "niah.kv.formats": (
+        "Block",
+        "Format",
+        "Grouped",
+        "Hqq",
+        "KiviKeys",
+        "KiviValues",
+        "Nvfp4",
+        "Plain",
+        "Quanto",
+        "TensorScale",
+        "TokenHead",
+        "TurboQuant",
+    ),
+    "niah.kv.preset": ("KVPreset",),
     "niah.models.shape": ("ModelShape",),
     "niah.prompts.haystack": ("Haystack", "HaystackOptions", "HaystackPlugin"),
     "niah.prompts.normalize": ("is_settled",),

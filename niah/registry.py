@@ -98,6 +98,12 @@ def names(kind: str) -> list[str]:
     return sorted(own | set(_entry_points(kind)) | extra)
 
 
+def added(kind: str) -> list[str]:
+    """Names of the plugins of a kind that are not built in."""
+    own = {_public(kind, n) for n in _built_in(kind)}
+    return [name for name in names(kind) if name not in own or (kind, name) in _from_files]
+
+
 def load(kind: str, name: str) -> Any:
     """The ``PLUGIN`` of one name.
 

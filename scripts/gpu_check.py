@@ -25,7 +25,8 @@ from niah.backends.transformers.check_structure import structure_problems
 from niah.backends.transformers.load import Loaded, ready
 from niah.backends.transformers.method import Running, Setting, open_running
 from niah.errors import NiahError
-from niah.kv.config import KVConfig, is_quantised
+from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import human_bytes, kv_bytes
 from niah.models.shape import ModelShape
@@ -216,7 +217,7 @@ def refusal(kv: KVConfig, shape: ModelShape, device: torch.device) -> str:
     reasons = [problem.reason for problem in problems]
     if kv.block_size is not None or kv.native:
         reasons.append("an engine's own way to lay out the cache")
-    if kv.context_parallel > 1:
+    if kv.placement.context_parallel > 1:
         reasons.append("needs one device per rank and weights on disk; the tests run it on a CPU")
     return "; ".join(reasons)
 
@@ -226,10 +227,10 @@ def refusal(kv: KVConfig, shape: ModelShape, device: torch.device) -> str:
 
 def int8_rounding(device: torch.device) -> dict[str, Any]:
     """Codes and scales on the device against the rule computed in fp64 on the CPU."""
-    from niah.backends.transformers.formats.int8 import CACHE
+    from niah.backends.transformers.formats.int8 import Int8TokenHead
 
     states = torch.randn(1, 4, 2048, 128, generator=torch.Generator().manual_seed(1)) * 3
-    codes, scale = (part.cpu() for part in CACHE.codec(parse_one("int8"), "k").encode(states.to(device)))
+    codes, scale = (part.cpu() for part in Int8TokenHead().encode(states.to(device)))
     wide = states.double()
     expected_scale = (wide.abs().amax(-1, keepdim=True) / 127).clamp_min(1e-6)
     exact = wide / expected_scale
@@ -252,11 +253,11 @@ def logits_against_cpu(device: torch.device) -> Iterator[dict[str, Any]]:
         for kv in settings():
             if refusal(kv, shape, device):
                 continue
-            unquantised = replace(kv, k_dtype="fp32", v_dtype="fp32") if kv.k_dtype == "bf16" == kv.v_dtype else kv
+            unquantised = replace(kv, keys=Plain("fp32"), values=Plain("fp32")) if kv.keys == Plain("bf16") else kv
             elsewhere = replace(unquantised, offload=None)
             logits = [_last_logits(there, unquantised, shape, ids), _last_logits(here, elsewhere, shape, ids)]
             off = float((logits[0] - logits[1]).abs().mean() / logits[1].std())
-            limit = ROUNDED_LIMIT if is_quantised(kv) or kv.k_dtype != "bf16" else EXACT_LIMIT
+            limit = ROUNDED_LIMIT if kv.is_quantized or kv.keys.element != "bf16" else EXACT_LIMIT
             yield {"model": name, "kv": kv.name, "off": off, "ok": off < limit, "why": f"off by {off:.2e} of {limit:g}"}
 
 
@@ -341,7 +342,7 @@ def _measure(finding: Finding, running: Running, ids: list[int], chunk: int) -> 
         finding.state, finding.why = "WRONG", "logits are not finite"
     elif (
         finding.device_peak_bytes is not None
-        and not running.kv.offload
+        and not running.kv.placement.offload
         and finding.device_peak_bytes < finding.held_bytes
     ):
         finding.state, finding.why = "WRONG", "the allocator's peak is below the storages"

@@ -6,6 +6,7 @@ import pytest
 
 from niah.config import RunConfig, apply_sets, build_config, load_yaml, merge, named_from_text, normalise, split_list
 from niah.errors import ConfigError
+from niah.kv.grammar import parse_one
 
 
 def test_defaults_are_the_demo() -> None:
@@ -23,7 +24,7 @@ def test_yaml_short_and_long_forms(tmp_path: Path) -> None:
     config = build_config(load_yaml(path))
     assert config.backend.options == {"window": 512}
     assert config.task.name == "single"
-    assert config.kv == ("bf16", "int4(group_size=16)")
+    assert config.kv == (parse_one("bf16"), parse_one("int4(group_size=16)"))
     assert (config.grid.lengths, config.grid.depths, config.grid.trials) == ("1k,2048", "5", 3)
 
 

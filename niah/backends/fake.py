@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from niah.engines.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.support import EVERYTHING
 from niah.errors import CellError
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
@@ -68,7 +69,7 @@ class _FakeSession:
         self._groups = 0
 
     def effective(self) -> dict[str, Any]:
-        return {"reply": self._options.reply, "kv.dtype": self._request.kv.k_dtype}
+        return {"reply": self._options.reply, "kv.dtype": self._request.kv.keys.element}
 
     async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
         self._groups += 1
@@ -112,6 +113,7 @@ PLUGIN = BackendPlugin(
     options=FakeOptions,
     describe=_describe,
     check=_check,
+    support=lambda: EVERYTHING,
     open=_open,
     default_model="scripted",
     is_known_here=lambda *_: True,

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from niah.engines.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.support import EVERYTHING
 from niah.errors import ConfigError
 from niah.grid import seed_from
 from niah.kv.config import KVConfig
@@ -83,9 +84,10 @@ class _OracleSession:
 
     def __init__(self, options: OracleOptions, request: SessionRequest) -> None:
         self._options, self._request = options, request
-        windows = [w for w in (options.window, request.kv.window) if w is not None]
+        asked = request.kv.window
+        windows = [w for w in (options.window, asked.size if asked else None) if w is not None]
         self._window = min(windows, default=None)
-        self._sinks = max(options.sinks, request.kv.sinks)
+        self._sinks = max(options.sinks, asked.sinks if asked else 0)
         self._tokenizer = WordTokenizer()
 
     def effective(self) -> dict[str, Any]:
@@ -146,6 +148,7 @@ PLUGIN = BackendPlugin(
     options=OracleOptions,
     describe=_describe,
     check=_check,
+    support=lambda: EVERYTHING,
     open=_open,
     default_model="analytic",
     is_known_here=lambda *_: True,

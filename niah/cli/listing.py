@@ -127,7 +127,7 @@ def _presets(model: str) -> list[dict[str, Any]]:
         setting = parse_one(preset.example or shown)
         where = {}
         for backend_name, backend in backends.items():
-            problems = backend.check(backend.options(), setting, shape, host)
+            problems = backend.problems(backend.options(), setting, shape, host)
             where[backend_name] = {"runs": not problems, "reason": "; ".join(p.reason for p in problems)}
         presets.append({"kv": preset.name, "summary": preset.summary, "paper": preset.paper, "backends": where})
     return presets

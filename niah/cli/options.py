@@ -16,6 +16,7 @@ from niah.errors import ConfigError
 
 if TYPE_CHECKING:
     from niah.config import RunConfig
+    from niah.kv.config import KVConfig
 
 _RUN = "What is measured"
 _GRID = "Grid"
@@ -206,7 +207,7 @@ def config_from(file: Path | None, flags: RunFlags, sets: list[str] | None) -> R
 
 
 def _layer(flags: RunFlags) -> dict[str, Any]:
-    from niah.config import named_from_text, split_list
+    from niah.config import named_from_text
 
     given = {name: value for name, value in asdict(flags).items() if value is not None}
     layer = {name: given[name] for name in _PLAIN if name in given}
@@ -214,23 +215,23 @@ def _layer(flags: RunFlags) -> dict[str, Any]:
     grid = {name: given[name] for name in ("lengths", "depths", "trials", "seed") if name in given}
     if grid:
         layer["grid"] = grid
-    kv = [name for text in (flags.kv, flags.kv_dtype) for name in split_list(text or "")]
-    if not kv and (flags.kv is not None or flags.kv_dtype is not None):
-        raise ConfigError("--kv is empty; name a setting such as bf16,int8.")
-    kv = _with_methods(kv, flags)
-    if kv:
-        layer["kv"] = list(dict.fromkeys(kv))
+    if settings := _settings(flags):
+        layer["kv"] = settings
     return layer
 
 
-def _with_methods(kv: list[str], flags: RunFlags) -> list[str]:
-    """``--sliding-window`` and ``--context-parallel`` as parts of each setting, or alone where none is named."""
+def _settings(flags: RunFlags) -> list[KVConfig]:
+    """``--kv`` and ``--kv-dtype``, each with a window and ranks where those are asked, or these alone."""
+    from niah.config import split_list
+    from niah.kv.grammar import parse_kv, part
+
+    names = [name for text in (flags.kv, flags.kv_dtype) for name in split_list(text or "")]
+    if not names and (flags.kv is not None or flags.kv_dtype is not None):
+        raise ConfigError("--kv is empty; name a setting such as bf16,int8.")
     window, ranks = flags.sliding_window, flags.context_parallel
-    parts = [f"window({window})"] if window else []
-    parts += [f"ring({ranks})"] if ranks and ranks > 1 else []
-    if not parts:
-        return kv
-    return ["+".join([name, *parts]) for name in kv] or ["+".join(parts)]
+    also = [part("window", size=window)] if window else []
+    also += [part("ring", ranks=ranks)] if ranks and ranks > 1 else []
+    return parse_kv(names, also=also)
 
 
 _VARIABLES = ("BACKEND", "MODEL", "KV", "KV_DTYPE", "TASK", "HAYSTACK", "LENGTHS", "DEPTHS", "TRIALS", "SEED")

@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar, runtime
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from niah import registry
+from niah.engines.support import Support, undeclared
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 from niah.prompts.tokens import Counter, Template, Tokenizer
@@ -226,7 +228,7 @@ class BackendPlugin(Plugin, Generic[B]):
 
     Attributes:
         describe: tokenizer, template and shape of a model name; loads no weights.
-        check: pure; every reason why a KV setting cannot run here.
+        check: pure; every reason why a declared KV setting cannot run here: with this model, host or these options.
         open: loads what is shared.
         default_model, default_kv: used when the user names none.
         version: goes into every cell's identity; raise it when the same request may get another answer.
@@ -236,6 +238,7 @@ class BackendPlugin(Plugin, Generic[B]):
             is it called for a run folder, which somebody else may have written.
         sketch: what a plan can say of a model behind a service without asking it, counts being estimates; for plans
             that are made where there is no key.
+        support: the formats and aspects of KV settings that it honors; anything else is refused.
     """
 
     kind: ClassVar[str] = "backends"
@@ -250,3 +253,12 @@ class BackendPlugin(Plugin, Generic[B]):
     has_batches: bool = False
     is_known_here: Callable[[B, str], bool] = lambda *_: False
     sketch: Callable[[B, str], ModelInfo] | None = None
+    support: Callable[[], Support] = Support
+
+    def problems(self, options: B, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
+        """Every reason why a KV setting cannot run: what is not declared, then what ``check`` finds; pure."""
+        others = ((name, registry.load("backends", name).support()) for name in registry.names("backends"))
+        refused = list(undeclared(kv, self.name, self.support(), others))
+        found = self.check(options, kv, shape, host)
+        # what is said of a setting that nobody can run here would only repeat it
+        return [*refused, *(problem for problem in found if not refused or problem.field != "kv")]

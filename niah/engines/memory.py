@@ -25,9 +25,9 @@ def usage_by_formula(
     """
     if shape is None:
         return KVUsage(tokens=tokens)
-    packed = tokens if context_tokens is None or kv.prefill_reads == "quantised" else context_tokens
+    packed = tokens if context_tokens is None or kv.prefill_reads == "stored" else context_tokens
     formula = None
-    if "auto" not in (kv.k_dtype, kv.v_dtype):
+    if "auto" not in (kv.keys.element, kv.values.element):
         formula = kv_bytes(shape, kv, packed) + (reference_bytes(shape, tokens - packed) if tokens > packed else 0)
     return KVUsage(
         tokens=tokens,

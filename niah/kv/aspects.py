@@ -1,32 +1,71 @@
-"""Settings joined by ``+``: ``gqa(kv_heads=1)+int8+skip(0,-1)``; each part says its own thing, no two the same."""
+"""What a setting asks for, aspect by aspect, and how settings joined by ``+`` become one: no two parts say the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig, is_quantised
+from niah.kv.config import KVConfig, Placement, Window
 
-# What a setting says, in the order in which names are written, with the fields that say it.
-ASPECTS: Mapping[str, tuple[str, ...]] = {
+# Aspects of the tokens that are kept and of the cache around them, with the words of a message that refuses them.
+# How keys and values are stored is not among them: backends declare pairs of element and layout for that.
+ASPECTS: Mapping[str, str] = {
+    "merged_heads": "merging of KV heads",
+    "residual": "newest tokens in 16 bit beside this format",
+    "skip_layers": "layers left in 16 bit",
+    "window": "window on every layer",
+    "sinks": "attention sinks",
+    "compressive_memory": "compressive memory",
+    "context_parallel": "context parallelism",
+    "tensor_parallel": "tensor parallelism",
+    "pipeline_parallel": "pipeline parallelism",
+    "paging": "paging",
+    "offload": "offloading of the cache",
+    "native": "engine-specific options",
+}
+
+
+def aspects(kv: KVConfig) -> Iterator[str]:
+    """Aspects that a setting asks for, by the names of ``ASPECTS``; those of plugins by their own names."""
+    window, place = kv.window, kv.placement
+    asked = {
+        "merged_heads": kv.kv_heads is not None,
+        # a format that packs tokens together brings its residual along
+        "residual": kv.residual > 0 and kv.keys.tokens_stand_alone,
+        "skip_layers": bool(kv.skip_layers),
+        "window": window is not None,
+        "sinks": window is not None and window.sinks > 0,
+        "compressive_memory": kv.memory is not None,
+        "context_parallel": place.context_parallel > 1,
+        "tensor_parallel": place.tensor_parallel > 1,
+        "pipeline_parallel": place.pipeline_parallel > 1,
+        "paging": place.block_size is not None,
+        "offload": place.offload is not None,
+        "native": bool(kv.native),
+    }
+    yield from (name for name, is_asked in asked.items() if is_asked)
+    yield from dict.fromkeys(name for name, _ in kv.extras)
+
+
+# What a part of a combination may say, in the order in which names are written, with the fields that say it.
+_SAYS: Mapping[str, tuple[str, ...]] = {
     "the number of KV heads": ("kv_heads",),
-    "the stored type": (
-        "k_dtype", "v_dtype", "granularity", "group_size", "symmetric", "scales", "rounding", "residual",
-        "prefill_reads",
-    ),
+    "the stored type": ("keys", "values", "residual", "prefill_reads"),
     "the layers left in 16 bit": ("skip_layers",),
-    "the window": ("window", "sinks", "sink_positions"),
-    "the memory": ("memory", "segment", "memory_gate", "memory_update"),
+    "the window": ("tokens",),
+    "the memory": ("memory",),
     "the ranks of a sequence": ("context_parallel",),
-    "the devices": ("tp", "pp"),
-    "the paging": ("block_size", "pool_bytes"),
+    "the devices": ("tensor_parallel", "pipeline_parallel"),
+    "the paging": ("block_size",),
     "the place of the cache": ("offload",),
-    "the prefill chunk": ("prefill_chunk",),
-    "the rope scaling": ("rope",),
     "options of an engine": ("native",),
-}  # fmt: skip
-STORED_TYPE = "the stored type"
+    "a method": ("extras",),
+}
+_STORED_TYPE = "the stored type"
+_PLACEMENT = tuple(field.name for field in fields(Placement))
+_FIELDS = tuple(field.name for field in fields(KVConfig) if field.name not in ("name", "placement"))
 _DEFAULT = KVConfig("")
 
 
@@ -35,39 +74,40 @@ class Part:
     """One name of a combination.
 
     Attributes:
-        says: the aspects that it sets, in the order of ``ASPECTS``.
+        says: what it sets, in the order of ``_SAYS``.
     """
 
     setting: KVConfig
     says: tuple[str, ...]
 
     @staticmethod
-    def of(setting: KVConfig, *, is_plain_type: bool) -> Part:
+    def of(setting: KVConfig, *, is_plain_type: bool = False) -> Part:
         """``is_plain_type`` marks a preset such as bf16, whose fields are all defaults and which still names a type."""
-        changed = set(_changed(setting))
-        says = tuple(aspect for aspect, names in ASPECTS.items() if changed.intersection(names))
-        return Part(setting, says or ((STORED_TYPE,) if is_plain_type else ()))
+        changed = _changed(setting)
+        says = tuple(what for what, names in _SAYS.items() if changed.keys() & set(names))
+        return Part(setting, says or ((_STORED_TYPE,) if is_plain_type else ()))
 
 
 def combine(parts: Sequence[Part]) -> KVConfig:
-    """One setting of all parts, named by them in the order of ``ASPECTS``.
+    """One setting of all parts, named by them in the order of ``_SAYS``.
 
     Raises:
         ConfigError: two parts that say the same thing, or things that exclude each other.
     """
-    order = list(ASPECTS)
+    order = list(_SAYS)
     ranked = sorted(parts, key=lambda part: order.index(part.says[0]) if part.says else len(order))
     name = "+".join(part.setting.name for part in ranked)
     said: dict[str, str] = {}
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for part in ranked:
-        for aspect in part.says:
-            if aspect in said:
-                twice = f"{said[aspect]} and {part.setting.name} both set {aspect}"
+        for what in part.says:
+            if what in said:
+                twice = f"{said[what]} and {part.setting.name} both set {what}"
                 raise ConfigError(f"{name}: {twice}; keep one of them.")
-            said[aspect] = part.setting.name
-        values |= {field: getattr(part.setting, field) for field in _changed(part.setting)}
-    setting = replace(_DEFAULT, name=name, **values)  # type: ignore[arg-type]
+            said[what] = part.setting.name
+        values |= _changed(part.setting)
+    placement = Placement(**{field: values.pop(field) for field in _PLACEMENT if field in values})
+    setting = replace(_DEFAULT, name=name, placement=placement, **values)
     check_combination(setting)
     return setting
 
@@ -76,25 +116,27 @@ def check_combination(setting: KVConfig) -> None:
     """Refuse what no cache can be, whatever the model and the engine.
 
     Raises:
-        ConfigError: skipped layers of a cache that is 16 bit anyway, a window beside a compressive memory, or KIVI
-            where tokens are dropped.
+        ConfigError: skipped layers of a cache that is 16 bit anyway, a window beside a compressive memory, or a
+            format that packs tokens together where tokens are dropped.
     """
-    if setting.skip_layers and not is_quantised(setting):
+    if setting.skip_layers and not setting.is_quantized:
         raise ConfigError(
             f"{setting.name}: the layers are in 16 bit anyway; skip goes with a quantised type, as in int8+skip(0,-1)."
         )
-    if setting.memory == "infini" and setting.window is not None:
+    if setting.memory is not None and isinstance(setting.tokens, Window):
         raise ConfigError(
             f"{setting.name}: Infini-attention has a local segment in place of a window; drop the window."
         )
-    drops = setting.window is not None or setting.memory == "infini"
-    if setting.granularity == "kivi" and drops:
+    drops = isinstance(setting.tokens, Window) or setting.memory is not None
+    if drops and not setting.keys.tokens_stand_alone:
         raise ConfigError(
-            f"{setting.name}: KIVI quantises keys {setting.group_size} tokens at a time, and a cache that drops old "
-            "tokens would have to cut through such a group; use k8v4 or int4, whose tokens stand alone."
+            f"{setting.name}: {setting.keys.label} quantises many tokens together, and a cache that drops old tokens "
+            "would have to cut through such a group; use k8v4 or int4, whose tokens stand alone."
         )
 
 
-def _changed(setting: KVConfig) -> list[str]:
-    names = (field.name for field in fields(KVConfig) if field.name != "name")
-    return [name for name in names if getattr(setting, name) != getattr(_DEFAULT, name)]
+def _changed(setting: KVConfig) -> dict[str, Any]:
+    """Fields that are not the defaults, those of the placement among them."""
+    found = {name: getattr(setting, name) for name in _FIELDS if getattr(setting, name) != getattr(_DEFAULT, name)}
+    place = {name: getattr(setting.placement, name) for name in _PLACEMENT}
+    return found | {name: value for name, value in place.items() if value != getattr(_DEFAULT.placement, name)}

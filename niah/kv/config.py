@@ -1,43 +1,83 @@
-"""``KVConfig``: what is asked of the KV cache, in words of no engine; presets are one file each beside this one."""
+"""``KVConfig``: what is asked of the KV cache, as a value of a few typed parts and in words of no engine."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, Union
 
-from niah.errors import ConfigError, near
-from niah.registry import Plugin
+from niah.errors import ConfigError
+from niah.kv.formats import Format, Plain
 
-# bits of one stored element, without scales
-ELEMENT_BITS: Mapping[str, int] = {
-    "fp32": 32,
-    "bf16": 16,
-    "fp16": 16,
-    "fp8_e4m3": 8,
-    "fp8_e5m2": 8,
-    "int8": 8,
-    "int4": 4,
-    "int3": 3,
-    "int2": 2,
-    "nvfp4": 4,
-    "q8_0": 8,
-    "q5_1": 5,
-    "q5_0": 5,
-    "q4_1": 4,
-    "q4_0": 4,
-    "iq4_nl": 4,
-}
-SIXTEEN_BIT = ("bf16", "fp16")
-# llama.cpp's blocks (ggml/src/ggml-common.h): 32 elements, an fp16 scale, and in the _1 types an fp16 minimum
-BLOCK_ELEMENTS = 32
-BLOCK_SCALE_BYTES: Mapping[str, int] = {"q8_0": 2, "q5_1": 4, "q5_0": 2, "q4_1": 4, "q4_0": 2, "iq4_nl": 2}
+Positions = Literal["in_cache", "original"]
+Update = Literal["delta", "linear"]
+SkipLayer: TypeAlias = Union[int, Literal["sliding_window"]]
 
 
-def block_bytes(dtype: str) -> int:
-    """Bytes of one block of 32 elements of a llama.cpp type: 34 for ``q8_0``, 18 for ``q4_0``."""
-    return BLOCK_ELEMENTS * ELEMENT_BITS[dtype] // 8 + BLOCK_SCALE_BYTES[dtype]
+@dataclass(frozen=True, slots=True)
+class AllTokens:
+    """Every token is kept, as far as the model's own layers keep it."""
+
+    @property
+    def most(self) -> int | None:
+        """Tokens that a layer keeps at most; None sets no limit."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Every layer keeps the newest ``size`` tokens, and the first ``sinks`` ones for ever (arXiv:2309.17453).
+
+    Attributes:
+        positions: ``in_cache`` (renumbered inside the cache) or ``original``.
+    """
+
+    size: int
+    sinks: int = 0
+    positions: Positions = "in_cache"
+
+    @property
+    def most(self) -> int | None:
+        return self.size + self.sinks
+
+
+Tokens: TypeAlias = Union[AllTokens, Window]
+
+
+@dataclass(frozen=True, slots=True)
+class Infini:
+    """A compressive memory of constant size behind a local segment (Infini-attention, arXiv:2404.07143).
+
+    Attributes:
+        segment: tokens of the local segment.
+        gate: share of the memory in attention's output, from 0 (local only) to 1.
+        update: how a segment goes into the memory.
+    """
+
+    segment: int
+    gate: float = 0.5
+    update: Update = "delta"
+
+    def state_bytes(self, k_dim: int, v_dim: int) -> int:
+        """Bytes of one head's memory and its normalizer, in fp32."""
+        return (k_dim * v_dim + k_dim) * 4
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the cache lies.
+
+    Attributes:
+        tensor_parallel, pipeline_parallel, context_parallel: devices that share heads, layers and the sequence.
+        block_size: tokens of a block, where the cache is paged.
+        offload: ``cpu`` keeps the cache in the host's memory.
+    """
+
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    context_parallel: int = 1
+    block_size: int | None = None
+    offload: Literal["cpu", "lmcache"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,107 +86,69 @@ class KVConfig:
 
     Attributes:
         name: label in tables and rows, for instance ``int8`` or ``streaming(sinks=4,window=512)``.
-        k_dtype, v_dtype: stored element type of keys and values; ``auto`` leaves it to the engine.
-        granularity: what shares one scale: ``none``, ``tensor``, ``token_head`` (one per token and head),
-            ``group_token`` (groups along head_dim, per token), ``block`` (llama.cpp's blocks of 32 along head_dim),
-            ``kivi`` (keys per channel along tokens, values per token).
-        group_size: elements per group; must divide head_dim (per token) or the residual (per channel).
-        symmetric: scale only (True) or scale and zero point (False).
-        scales: ``dynamic`` (from the data), ``checkpoint``, ``unit`` (1.0).
-        rounding: of 8-bit floats: ``nearest`` (halves to even), or ``zero``, which cuts off what does not fit.
-        residual: newest tokens kept in 16 bit.
-        skip_layers: layer indices, or ``sliding_window``, left in 16 bit.
-        window: keep only the newest ``window`` tokens in every layer; None leaves it to the model.
-        sinks: first tokens kept for ever (StreamingLLM); needs ``window``.
-        sink_positions: ``in_cache`` (positions renumbered inside the cache) or ``original``.
-        kv_heads: merge the model's KV heads to this number by mean pooling.
-        memory: ``kv``, or ``infini`` for compressive memory.
-        segment: tokens of a local segment when ``memory`` is ``infini``.
-        memory_gate: share of the compressive memory in attention's output, 0 (local only) to 1.
-        memory_update: ``delta`` or ``linear``, how a segment goes into the compressive memory.
-        prefill_chunk: tokens per prefill step; None leaves it to the backend.
-        prefill_reads: ``quantised`` (attention reads what is stored, also in prefill) or ``raw_chunk``.
-        block_size, pool_bytes: paging, where the engine pages.
-        tp, pp, context_parallel: devices per tensor, pipeline and sequence.
-        offload: ``cpu`` to keep the cache on the host.
-        rope: ``(type, factor, original_max)`` for a context longer than trained.
-        native: engine-specific pairs, passed on and recorded as they are.
+        keys, values: how each side is stored.
+        residual: newest tokens that stay in 16 bit.
+        skip_layers: layers left in 16 bit, by number or all that have a window.
+        tokens: which tokens are kept.
+        memory: a compressive memory in place of old tokens.
+        kv_heads: number of KV heads to which the model's own are merged by mean pooling.
+        prefill_reads: whether attention reads what is stored during prefill too, or each chunk of the prompt raw.
+        placement: devices, paging and host memory.
+        native: options of one engine, passed on as they are.
+        extras: aspects of a method that comes as a plugin, with its parameters: refused by every backend that does not
+            declare them.
+
+    Raises:
+        ConfigError: a number that is too small, or a residual that does not go with the format.
     """
 
     name: str
-    k_dtype: str = "bf16"
-    v_dtype: str = "bf16"
-    granularity: str = "none"
-    group_size: int | None = None
-    symmetric: bool = True
-    scales: str = "dynamic"
-    rounding: str = "nearest"
+    keys: Format = field(default=Plain("bf16"))
+    values: Format = field(default=Plain("bf16"))
     residual: int = 0
-    skip_layers: tuple[int | str, ...] = ()
-    window: int | None = None
-    sinks: int = 0
-    sink_positions: str = "in_cache"
+    skip_layers: tuple[SkipLayer, ...] = ()
+    tokens: Tokens = AllTokens()
+    memory: Infini | None = None
     kv_heads: int | None = None
-    memory: str = "kv"
-    segment: int | None = None
-    memory_gate: float = 0.5
-    memory_update: str = "delta"
-    prefill_chunk: int | None = None
-    prefill_reads: str = "quantised"
-    block_size: int | None = None
-    pool_bytes: int | None = None
-    tp: int = 1
-    pp: int = 1
-    context_parallel: int = 1
-    offload: str | None = None
-    rope: tuple[str, float, int] | None = None
+    prefill_reads: Literal["stored", "raw_chunk"] = "stored"
+    placement: Placement = Placement()
     native: tuple[tuple[str, str], ...] = ()
+    extras: tuple[tuple[str, str | int | float], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields, in an order that does not change: goes into ids and manifests."""
-        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> KVConfig:
-        """The inverse of ``to_json``; unknown keys are errors."""
-        known = {f.name for f in fields(KVConfig)}
-        for key in data:
-            if key not in known:
-                raise ConfigError(f"unknown KV field {key!r}.{near(key, known)}")
-        values = dict(data)
-        for key in ("skip_layers", "rope"):
-            if isinstance(values.get(key), list):
-                values[key] = tuple(values[key])
-        values["native"] = tuple((str(k), str(v)) for k, v in values.get("native", ()))
-        return KVConfig(**values)
+    def __post_init__(self) -> None:
+        for what, value, least in _counts(self):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"{self.name!r}: {what} is {value!r}; give a whole number of at least {least}.")
+        problem = self.keys.residual_problem(self.residual) or self.values.residual_problem(self.residual)
+        if problem:
+            raise ConfigError(f"{self.name}: {problem}.")
 
     @property
-    def is_plain(self) -> bool:
-        """True for an unquantised cache that keeps every token as the model made it."""
-        same = self.k_dtype == self.v_dtype and self.k_dtype in (*SIXTEEN_BIT, "fp32", "auto")
-        return same and self.window is None and self.kv_heads is None and self.memory == "kv"
+    def is_quantized(self) -> bool:
+        """Whether keys or values are stored in fewer than 16 bits."""
+        return self.keys.is_quantized or self.values.is_quantized
+
+    @property
+    def window(self) -> Window | None:
+        """The window where the setting asks for one."""
+        return self.tokens if isinstance(self.tokens, Window) else None
+
+    @property
+    def sides(self) -> tuple[tuple[Literal["keys", "values"], Format], ...]:
+        """Both sides with their names."""
+        return ("keys", self.keys), ("values", self.values)
 
 
-def is_quantised(kv: KVConfig) -> bool:
-    """Whether keys or values are stored in fewer than 16 bits."""
-    return min(ELEMENT_BITS.get(dtype, 16) for dtype in (kv.k_dtype, kv.v_dtype)) < 16
-
-
-@dataclass(frozen=True, slots=True)
-class KVPreset(Plugin):
-    """A named KV setting.
-
-    Attributes:
-        make: from the preset's arguments (already converted to int, float or str) to a ``KVConfig``.
-        parameters: names of the arguments with their defaults; None marks a required one.
-        paper: where the method comes from.
-        rest: what an open list of arguments without names holds (``skip(0,1,-1)``: layers); empty where there is none.
-        example: a whole setting that shows the preset in use, for lists; needed where the name alone is not one.
-    """
-
-    kind: ClassVar[str] = "kv"
-    make: Callable[..., KVConfig]
-    parameters: Mapping[str, int | float | str | None] | None = None
-    paper: str = ""
-    rest: str = ""
-    example: str = ""
+def _counts(kv: KVConfig) -> Iterator[tuple[str, object, int]]:
+    """Numbers of a setting with their least values; None is where one may be left out."""
+    optional = {
+        "kv_heads": kv.kv_heads,
+        "block_size": kv.placement.block_size,
+        "group_size": getattr(kv.values, "group_size", None),
+        "segment": kv.memory.segment if kv.memory else None,
+        "window": kv.window.size if kv.window else None,
+    }
+    yield from ((what, value, 1) for what, value in optional.items() if value is not None)
+    yield "residual", kv.residual, 0
+    yield "sinks", kv.window.sinks if kv.window else 0, 0
+    yield "context_parallel", kv.placement.context_parallel, 1

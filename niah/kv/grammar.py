@@ -12,26 +12,16 @@ from dataclasses import replace
 from niah import registry
 from niah.errors import ConfigError, near
 from niah.kv.aspects import Part, check_combination, combine
-from niah.kv.config import SIXTEEN_BIT, KVConfig, KVPreset
+from niah.kv.config import KVConfig
+from niah.kv.formats import SIXTEEN_BIT, Plain
+from niah.kv.preset import KVPreset
 
 Argument = int | float | str
 ALIASES: Mapping[str, str] = {"fp8": "fp8_e4m3", "f16": "fp16"}
 # stands for the model's own 16-bit type where a list of settings is written before the model is known
 REFERENCE_NAME = "reference"
+_REFERENCE = KVConfig(REFERENCE_NAME, Plain("auto"), Plain("auto"))
 _SETTING = re.compile(r"(?P<name>[\w.:+-]+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
-_COUNTS = (
-    "group_size",
-    "residual",
-    "window",
-    "sinks",
-    "kv_heads",
-    "segment",
-    "prefill_chunk",
-    "block_size",
-    "context_parallel",
-)
-# fields where 0 is a value and not a mistake
-_MAY_BE_ZERO = ("residual", "sinks")
 
 
 def split_settings(text: str, at: str = ",") -> list[str]:
@@ -59,19 +49,24 @@ def split_settings(text: str, at: str = ",") -> list[str]:
     return parts
 
 
-def parse_kv(text: str, native_dtype: str | None = None) -> list[KVConfig]:
-    """The settings of a comma list in order, each once.
+def parse_kv(
+    text: str | Sequence[str | KVConfig], native_dtype: str | None = None, also: Sequence[Part] = ()
+) -> list[KVConfig]:
+    """The settings of a comma list, or of a list, in order and each once; values are taken as they are.
 
     Args:
-        native_dtype: the model's 16-bit type, which ``reference`` then stands for.
+        native_dtype: the model's 16-bit type, which ``reference`` then stands for; None leaves it open.
+        also: parts that are added to every setting, and stand alone where there is none.
 
     Raises:
-        ConfigError: an unknown name, a wrong argument, or ``reference`` without a known model.
+        ConfigError: an unknown name, a wrong argument, or parts that do not go together.
     """
     settings: dict[str, KVConfig] = {}
-    for part in split_settings(text):
-        setting = parse_one(part, native_dtype)
+    for one in split_settings(text) if isinstance(text, str) else text:
+        setting = one if isinstance(one, KVConfig) else parse_one(one, native_dtype, also)
         settings.setdefault(setting.name, setting)
+    if not settings and also:
+        return [combine(also)]
     return list(settings.values())
 
 
@@ -83,27 +78,54 @@ def reference_for(native_dtype: str) -> KVConfig:
     """
     if native_dtype not in SIXTEEN_BIT:
         raise ConfigError(f"{native_dtype!r} is no 16-bit type; the reference cache is bf16 or fp16.")
-    return parse_one(native_dtype)
+    return KVConfig(native_dtype, Plain(native_dtype), Plain(native_dtype))
 
 
-def parse_one(text: str, native_dtype: str | None = None) -> KVConfig:
+def resolved(setting: KVConfig, native_dtype: str | None) -> KVConfig:
+    """The setting with a model's own 16-bit type where it says ``reference``.
+
+    Raises:
+        ConfigError: it does, and the model's type is not known.
+    """
+    names = setting.name.split("+")
+    if REFERENCE_NAME not in names:
+        return setting
+    if native_dtype is None:
+        raise ConfigError("kv 'reference' is a model's own 16-bit cache, and this model shows none; name a setting.")
+    own = reference_for(native_dtype)
+    name = "+".join(own.name if part == REFERENCE_NAME else part for part in names)
+    return replace(setting, name=name, keys=own.keys, values=own.values)
+
+
+def parse_one(text: str, native_dtype: str | None = None, also: Sequence[Part] = ()) -> KVConfig:
     """One setting: a preset's name, with arguments by position or by name, or several of them joined by ``+``.
 
     The setting's own name is the canonical spelling: the presets' names in a fixed order, with the arguments that
     differ from their defaults.
 
     Args:
-        native_dtype: the model's 16-bit type, which ``reference`` then stands for.
+        native_dtype: the model's 16-bit type, which ``reference`` then stands for; None leaves it open.
+        also: further parts.
 
     Raises:
         ConfigError: no such preset (a near one is offered), an argument that is unknown, missing or of a wrong type,
             or parts that do not go together.
     """
-    parts = [_part(part, native_dtype) for part in split_settings(text, "+")]
+    parts = [*(_part(part, native_dtype) for part in split_settings(text, "+")), *also]
     if len(parts) > 1:
         return combine(parts)
     check_combination(parts[0].setting)
     return parts[0].setting
+
+
+def part(preset: str, **arguments: Argument) -> Part:
+    """A part of a setting from values: ``part("window", size=512)``.
+
+    Raises:
+        ConfigError: no such preset, or an argument that it does not take.
+    """
+    found = registry.load("kv", preset)
+    return Part.of(_with_arguments(found, arguments))
 
 
 def _part(text: str, native_dtype: str | None) -> Part:
@@ -111,19 +133,20 @@ def _part(text: str, native_dtype: str | None) -> Part:
     if match is None:
         raise ConfigError(f"{text!r} is not a KV setting; write a preset such as int8 or int4(group_size=64).")
     name = match["name"]
-    if name.lower() == REFERENCE_NAME and native_dtype is not None:
-        if native_dtype not in SIXTEEN_BIT:
-            raise ConfigError(f"{native_dtype!r} is no 16-bit type; the reference cache is bf16 or fp16.")
-        name = native_dtype
+    if name.lower() == REFERENCE_NAME:
+        reference = _REFERENCE if native_dtype is None else reference_for(native_dtype)
+        return Part.of(reference, is_plain_type=True)
     preset = _preset(name)
     setting = _open_list(preset, match["arguments"]) if preset.rest else _made(preset, match["arguments"])
-    _check_counts(setting, text)
     return Part.of(setting, is_plain_type=not preset.parameters and not preset.rest)
 
 
 def _made(preset: KVPreset, text: str | None) -> KVConfig:
-    parameters = dict(preset.parameters or {})
-    given = _arguments(preset.name, parameters, text)
+    return _with_arguments(preset, _arguments(preset.name, preset.parameters or {}, text))
+
+
+def _with_arguments(preset: KVPreset, given: Mapping[str, Argument]) -> KVConfig:
+    parameters = preset.parameters or {}
     missing = [name for name, default in parameters.items() if default is None and name not in given]
     if missing:
         example = ",".join(f"{name}=…" for name in missing)
@@ -199,17 +222,6 @@ def _convert(preset: str, name: str, text: str, default: Argument | None) -> Arg
             continue
     wanted = "a whole number" if kinds == (int,) else "a number"
     raise ConfigError(f"{preset}: {name} is {text!r}; give {wanted}, for instance {name}={default}.")
-
-
-def _check_counts(setting: KVConfig, text: str) -> None:
-    """Required arguments have no default to take a type from, so the finished setting is looked at."""
-    for field in _COUNTS:
-        value = getattr(setting, field)
-        least = 0 if field in _MAY_BE_ZERO else 1
-        if value is None and field not in _MAY_BE_ZERO:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigError(f"{text!r}: {field} is {value!r}; give a whole number of at least {least}.")
 
 
 def _canonical(name: str, changed: Mapping[str, Argument]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from niah.errors import ConfigError
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.kv.memory.totals import human_gb, kv_bytes, naive_mha_bytes, paged_bytes, reference_bytes
 from niah.models.shape import ModelShape
 from niah.types import JSON
@@ -57,14 +58,15 @@ def ladder(shape: ModelShape, tokens: int, steps: list[KVConfig], batch: int = 1
         except ConfigError as err:
             found.append(Step(name, kv.name, None, None, None, str(err).removeprefix(f"{kv.name}: ")))
             continue
-        note = _paging_note(shape, kv, tokens, batch) if kv.block_size else ""
+        note = _paging_note(shape, kv, tokens, batch) if kv.placement.block_size else ""
         found.append(Step(name, kv.name, total, _share(total, start), _share(total, before), note))
         before = total
     return found
 
 
 def _rungs(shape: ModelShape, steps: list[KVConfig]) -> Iterator[tuple[str, KVConfig]]:
-    own = KVConfig(shape.native_dtype, shape.native_dtype, shape.native_dtype)
+    stored = Plain(shape.native_dtype)
+    own = KVConfig(shape.native_dtype, stored, stored)
     layout = _own_layout(shape)
     # else the textbook's start is the model's own cache
     if layout != "MHA" or naive_mha_bytes(shape, 1) != reference_bytes(shape, 1):
@@ -84,7 +86,7 @@ def _own_layout(shape: ModelShape) -> str:
 
 
 def _paging_note(shape: ModelShape, kv: KVConfig, tokens: int, batch: int) -> str:
-    block = kv.block_size or 1
+    block = kv.placement.block_size or 1
     unfilled = -tokens % block
     wasted = paged_bytes(shape, kv, tokens, batch) - kv_bytes(shape, kv, tokens, batch)
     most = kv_bytes(shape, kv, block) - kv_bytes(shape, kv, 1)

@@ -13,12 +13,15 @@ def prompt_problems(kv: KVConfig, context_tokens: int, question_tokens: int) -> 
 
     A window that does not hold sinks, question and answer would lose the question while it is answered.
     """
-    needed = question_tokens + kv.sinks
-    for what, tokens in (("window", kv.window), ("segment", kv.segment if kv.memory == "infini" else None)):
+    kept_sinks = kv.window.sinks if kv.window else 0
+    needed = question_tokens + kept_sinks
+    room = {"window": kv.window.size if kv.window else None, "segment": kv.memory.segment if kv.memory else None}
+    for what, tokens in room.items():
         if tokens is not None and tokens < needed:
-            sinks = f" and {kv.sinks} sinks" if kv.sinks else ""
+            sinks = f" and {kept_sinks} sinks" if kept_sinks else ""
             reason = f"a {what} of {tokens:,} tokens does not hold question and answer of {question_tokens:,}{sinks}"
             yield Problem("kv", kv.name, reason, f"Use a {what} of at least {needed}.")
-    if kv.context_parallel > context_tokens:
-        reason = f"{kv.context_parallel:,} ranks share a context of {context_tokens:,} tokens: some would have none"
+    ranks = kv.placement.context_parallel
+    if ranks > context_tokens:
+        reason = f"{ranks:,} ranks share a context of {context_tokens:,} tokens: some would have none"
         yield Problem("kv", kv.name, reason, f"Use at most {context_tokens} ranks, or longer prompts.")

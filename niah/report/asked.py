@@ -6,10 +6,12 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from niah.kv.config import ELEMENT_BITS, SIXTEEN_BIT, KVConfig
+from niah.kv.config import KVConfig
+from niah.kv.formats import ELEMENT_BITS, SIXTEEN_BIT
+from niah.kv.identity import canonical
 
 # engines and torch spell dtypes out
 _SPELLINGS = {
@@ -47,7 +49,7 @@ def setting_lines(asked: Mapping[str, Any], effective: Mapping[str, Any]) -> lis
     cannot have been asked: scales of a 16-bit cache. What was asked as ``auto`` or left open cannot differ. The engine
     may report a field as ``k_dtype`` or ``kv.k_dtype``.
     """
-    defaults = {f.name: value_text(getattr(KVConfig(name=""), f.name)) for f in fields(KVConfig)}
+    defaults = {name: value_text(value) for name, value in canonical(KVConfig("")).items()}
     lines = []
     seen = set()
     for name, value in asked.items():

@@ -10,6 +10,7 @@ from typing import Any
 from niah.config import parse_shard
 from niah.errors import ConfigError
 from niah.grid import format_lengths, off_depths
+from niah.kv.identity import canonical
 from niah.kv.memory.formula_text import formula_text
 from niah.redact import redact
 from niah.runner.budget import Spending
@@ -117,7 +118,7 @@ class Manifest:
 
 
 def _setting(plan: Plan, kv: Any, earlier: dict[str, Any]) -> dict[str, Any]:
-    data = {"asked": kv.to_json(), "effective": earlier.get("effective", {}), "broken": bool(earlier.get("broken"))}
+    data = {"asked": canonical(kv), "effective": earlier.get("effective", {}), "broken": bool(earlier.get("broken"))}
     if earlier.get("canary"):
         data["canary"] = earlier["canary"]
     if plan.info.shape is not None:

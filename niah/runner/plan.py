@@ -14,7 +14,8 @@ from niah.engines.base import BackendOptions, BackendPlugin, ModelInfo
 from niah.errors import ConfigError, MissingDependency, MissingKey
 from niah.grid import OffDepth, identity, off_depths, parse_depths, parse_lengths
 from niah.kv.config import KVConfig
-from niah.kv.grammar import parse_kv, reference_for
+from niah.kv.grammar import parse_kv, reference_for, resolved
+from niah.kv.identity import canonical
 from niah.kv.limits import prompt_problems
 from niah.kv.memory.totals import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.models.shape import ModelShape
@@ -109,7 +110,7 @@ class Plan:
             "trial": group.trial,
             **self._placing(self.workshop.is_coarse(group.length, group.trial)),
         }
-        cell = {**pair, **self._engine_identity(), "kv": kv.to_json()}
+        cell = {**pair, **self._engine_identity(), "kv": canonical(kv)}
         return Ids(identity(cell), identity(pair))
 
     def answer_id(self, kv: KVConfig, prompt: Prompt) -> str:
@@ -123,7 +124,7 @@ class Plan:
             "expected": list(case.expected),
             "gold": list(prompt.gold),
             **self._engine_identity(),
-            "kv": kv.to_json(),
+            "kv": canonical(kv),
         }
         return identity(decides)
 
@@ -181,7 +182,7 @@ class Plan:
             **self._engine_identity(),
             # by the first text, which every shard has
             **self._placing(any(self.workshop.is_coarse(length, 0) for length in self.lengths)),
-            "kv": sorted((kv.to_json() for kv in self.kvs), key=lambda kv: str(kv["name"])),
+            "kv": sorted((canonical(kv) for kv in self.kvs), key=lambda kv: str(kv["name"])),
             "reference": self.reference,
             "lengths": list(self.lengths),
             "depths": list(self.depths),
@@ -258,10 +259,10 @@ def make_plan(config: RunConfig, *, try_building: bool = True, may_sketch: bool 
     lengths, depths = parse_lengths(config.grid.lengths), parse_depths(config.grid.depths)
     backend, options = backend_of(config)
     _require(backend)
-    names = _names(config, backend)
+    asked = _asked_settings(config, backend)
     info, sketched = _described(backend, options, config.model or backend.default_model, may_sketch=may_sketch)
-    kvs, reference = _settings(config, names, info)
-    problems = [p for kv in kvs for p in backend.check(options, kv, info.shape, this_host())]
+    kvs, reference = _settings(config, asked, info)
+    problems = [p for kv in kvs for p in backend.problems(options, kv, info.shape, this_host())]
     problems += _too_long(info, lengths)
     prices = find_prices(config, info)
     if config.max_cost is not None and prices is None:
@@ -314,7 +315,7 @@ def plan_to_read(config: RunConfig, info: ModelInfo, contexts: Collection[tuple[
         ConfigError: a name, option or grid that is wrong in itself, or no wanted context in that grid.
     """
     backend, options = backend_of(config)
-    kvs, reference = _settings(config, _names(config, backend), info)
+    kvs, reference = _settings(config, _asked_settings(config, backend), info)
     depths, trials = parse_depths(config.grid.depths), config.grid.trials
     lengths = parse_lengths(config.grid.lengths)
     if contexts is not None:
@@ -327,12 +328,11 @@ def plan_to_read(config: RunConfig, info: ModelInfo, contexts: Collection[tuple[
     return Plan(config, backend, options, info, workshop, kvs, reference, lengths, depths, tuple(groups))
 
 
-def _names(config: RunConfig, backend: BackendPlugin[Any]) -> Sequence[str]:
-    names = backend.default_kv if config.kv is None else config.kv
-    if not names:
+def _asked_settings(config: RunConfig, backend: BackendPlugin[Any]) -> Sequence[KVConfig]:
+    asked = config.kv if config.kv is not None else parse_kv(list(backend.default_kv))
+    if not asked:
         raise ConfigError("kv is empty; name a setting such as bf16,int8.")
-    parse_kv(",".join(names), "bf16")  # a wrong name is told before a model is looked at
-    return names
+    return asked
 
 
 def _require(backend: BackendPlugin[Any]) -> None:
@@ -345,13 +345,13 @@ def _require(backend: BackendPlugin[Any]) -> None:
             raise MissingDependency(package, extra, f"the backend {backend.name!r}")
 
 
-def _settings(config: RunConfig, names: Sequence[str], info: ModelInfo) -> tuple[tuple[KVConfig, ...], str | None]:
+def _settings(config: RunConfig, asked: Sequence[KVConfig], info: ModelInfo) -> tuple[tuple[KVConfig, ...], str | None]:
     """Settings with the reference first, each once."""
-    asked = parse_kv(",".join(names), info.reference_kv)
+    found = {kv.name: kv for kv in (resolved(one, info.reference_kv) for one in asked)}
     if not config.reference or info.reference_kv is None:
-        return tuple(asked), None
+        return tuple(found.values()), None
     reference = reference_for(info.reference_kv)
-    return (reference, *(kv for kv in asked if kv.name != reference.name)), reference.name
+    return (reference, *(kv for kv in found.values() if kv.name != reference.name)), reference.name
 
 
 def _too_long(info: ModelInfo, lengths: Iterable[int]) -> list[Problem]:

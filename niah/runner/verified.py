@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from niah.kv.config import KVConfig, is_quantised
+from niah.kv.config import KVConfig
 from niah.store.schema import Row
 from niah.types import Failure, Reply
 
@@ -71,7 +71,7 @@ class Verified:
             return f"{kv.name}: reuse is not verified, as none of {self.asked} cells could be compared: {why}"
         of = f"{self.cells} cells" if self.cells == self.asked else f"{self.cells} of {self.asked} cells"
         text = f"{kv.name}: reuse verified on {of}: {self.same} same answers, {self._logprobs()}"
-        if self.same < self.cells and is_quantised(kv):
+        if self.same < self.cells and kv.is_quantized:
             text += "; a quantised cache decides close calls by what a question is packed with (how-we-measure.md)"
         return text
 

@@ -73,7 +73,7 @@ def test_list_kv_asks_every_backend(niah: Command) -> None:
     assert int8[heading.index("llamacpp")] == "-"
     assert "openai" not in heading
     assert "anthropic, gemini, openai: only auto" in table
-    assert "no cache layer has this format" in niah("list", "kv", "nvfp4").out
+    assert "has no keys and values stored as nvfp4" in niah("list", "kv", "nvfp4").out
     assert "Did you mean 'int8'?" in niah("list", "kv", "int9").err
 
 
@@ -81,9 +81,8 @@ def test_list_takes_a_preset_from_a_file(niah: Command, tmp_path: Path, monkeypa
     monkeypatch.setattr(registry, "_from_files", {})
     file = tmp_path / "mine.py"
     file.write_text(
-        "from niah.kv.config import KVConfig, KVPreset\n"
-        'KIND = "kv"\n'
-        'PLUGIN = KVPreset("mine8", "8 bits of mine", lambda: KVConfig("mine8", "int8", "int8", "token_head"))\n'
+        "from niah.plugins import KVConfig, KVPreset, TokenHead\n"
+        'PLUGIN = KVPreset("mine8", "8 bits", lambda: KVConfig("mine8", TokenHead("int8"), TokenHead("int8")))\n'
     )
     (preset,) = niah("list", "kv", "mine8", "--plugin", str(file), "--json").document()["presets"]
     assert preset["backends"]["transformers"]["runs"]

@@ -121,9 +121,11 @@ def test_table_shows_both_formulas_the_reason_and_the_unit() -> None:
 
 def test_table_of_a_larger_type(monkeypatch: pytest.MonkeyPatch) -> None:
     from niah import registry
-    from niah.kv.config import KVConfig, KVPreset
+    from niah.kv.config import KVConfig
+    from niah.kv.formats import Plain
+    from niah.kv.preset import KVPreset
 
-    preset = KVPreset("myfp32", "test", lambda: KVConfig("myfp32", "fp32", "fp32"))
+    preset = KVPreset("myfp32", "test", lambda: KVConfig("myfp32", Plain("fp32"), Plain("fp32")))
     monkeypatch.setitem(registry._from_files, ("kv", "myfp32"), preset)
     assert "2.00 × larger" in run("--kv", "myfp32", "--lengths", "1k").stdout
 
@@ -260,9 +262,8 @@ def test_a_preset_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(registry, "_from_files", {})
     file = tmp_path / "mine.py"
     file.write_text(
-        "from niah.kv.config import KVConfig, KVPreset\n"
-        'KIND = "kv"\n'
-        'PLUGIN = KVPreset("mine8", "8 bits of mine", lambda: KVConfig("mine8", "int8", "int8", "token_head"))\n'
+        "from niah.plugins import KVConfig, KVPreset, TokenHead\n"
+        'PLUGIN = KVPreset("mine8", "8 bits", lambda: KVConfig("mine8", TokenHead("int8"), TokenHead("int8")))\n'
     )
     (row,) = rows("--model", "llama-3.1-8b", "--lengths", "4k", "--kv", "mine8", "--plugin", str(file))
     assert (row["kv"], row["logical_bytes"]) == ("mine8", 32 * 8 * (128 + 4) * 2 * 4096)

@@ -10,7 +10,8 @@ import pytest
 
 from niah import registry
 from niah.config import GridConfig, Named, RunConfig
-from niah.kv.config import KVConfig
+from niah.kv.config import Infini, KVConfig, Window
+from niah.kv.formats import Nvfp4
 from niah.kv.grammar import parse_one
 from niah.runner.host import this_host
 from niah.runner.plan import Plan, make_plan
@@ -103,14 +104,14 @@ def test_a_session_can_be_opened_again(name: str, tiny_folder: Path) -> None:
 def test_check_is_pure_and_gives_reasons(name: str) -> None:
     backend = registry.load("backends", name)
     options = backend.options()
-    strange = KVConfig("strange", k_dtype="nvfp4", v_dtype="nvfp4", kv_heads=1, memory="infini", sinks=4, window=8)
+    strange = KVConfig("strange", Nvfp4("nvfp4"), Nvfp4("nvfp4"), tokens=Window(8, 4), memory=Infini(64), kv_heads=1)
     for host in (Host(), this_host()):
         for setting in (parse_one("bf16"), parse_one("int4"), strange):
-            problems = backend.check(options, setting, None, host)
-            assert problems == backend.check(options, setting, None, host)
+            problems = backend.problems(options, setting, None, host)
+            assert problems == backend.problems(options, setting, None, host)
             assert all(p.field and p.reason for p in problems)
     if name not in ("fake", "oracle"):
-        assert backend.check(options, strange, None, Host()), "a setting that cannot be honored must be refused"
+        assert backend.problems(options, strange, None, Host()), "a setting that cannot be honored must be refused"
 
 
 @pytest.mark.parametrize("name", registry.names("backends"))

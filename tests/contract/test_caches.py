@@ -11,11 +11,12 @@ import torch
 from transformers import DynamicCache
 
 from niah import registry
-from niah.backends.transformers.cache.build import build_cache, stored_dtypes
+from niah.backends.transformers.cache.build import build_cache
 from niah.backends.transformers.cache.layer import StoredLayer
 from niah.backends.transformers.plugin import PLUGIN
-from niah.backends.transformers.stored import ELEMENTS
+from niah.backends.transformers.support import FORMATS
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
@@ -38,7 +39,7 @@ MORE = (
     "hqq4(group_size=32)",
     "hqq8(group_size=32)",
 )
-FP32 = KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")
+FP32 = KVConfig("fp32", Plain("fp32"), Plain("fp32"))
 
 
 @cache
@@ -63,17 +64,17 @@ def _settings(kind: str) -> list[KVConfig]:
     runs = [
         kv
         for kv in settings.values()
-        if kv.k_dtype != "auto"
+        if kv.keys.element != "auto"
         and not _decides_what_is_kept(kv)
-        and not PLUGIN.check(PLUGIN.options(), kv, _shape(kind), Host())
+        and not PLUGIN.problems(PLUGIN.options(), kv, _shape(kind), Host())
     ]
     return [*runs, FP32]
 
 
 def _decides_what_is_kept(kv: KVConfig) -> bool:
     """Or changes the model: such settings need more than their layers, and are in test_methods."""
-    changes = kv.window, kv.kv_heads, kv.offload
-    return any(change is not None for change in changes) or kv.memory != "kv" or kv.context_parallel > 1
+    changes = kv.window, kv.kv_heads, kv.placement.offload, kv.memory
+    return any(change is not None for change in changes) or kv.placement.context_parallel > 1
 
 
 CASES = [(kind, kv) for kind in sorted(tiny_models.ALL) for kv in _settings(kind)]
@@ -83,7 +84,9 @@ presets = pytest.mark.parametrize("kv", PRESETS, ids=lambda kv: kv.name)
 
 
 def test_the_backend_says_what_the_files_store() -> None:
-    assert stored_dtypes() == ELEMENTS
+    for name, pairs in FORMATS.items():
+        assert registry.load("formats", name).stores == pairs
+    assert set(FORMATS) == set(registry.names("formats"))
     own = {"bf16", "fp16", "int8", "int4", "k8v4", "fp8_e4m3", "fp8_e5m2", "kivi4", "kivi2", "int8+skip(0,-1)"}
     assert own <= {kv.name for kv in PRESETS}
 
@@ -167,7 +170,7 @@ def test_a_window_layer_never_holds_more_than_window_and_chunk(kv: KVConfig) -> 
     for layer in cache.layers:
         if layer.window is not None:
             assert layer.peak_bytes // sum(side.slot_bytes() for side in layer._sides) == 24 + 20
-        elif kv.granularity != "kivi":
+        elif kv.keys.tokens_stand_alone:
             assert layer.peak_bytes // sum(side.slot_bytes() for side in layer._sides) == 350
 
 
@@ -179,7 +182,6 @@ def test_full_precision_equals_the_library_cache(kind: str, name: str) -> None:
     if name != "fp32":
         count = len(_shape(kind).layers)
         kv = parse_one(f"{name}+skip({','.join(map(str, range(count)))})")
-        kv = KVConfig.from_json({**kv.to_json()})
     loaded, cache, ids, logits = _filled(kind, kv, 77)
     with torch.inference_mode():
         plain = loaded.model(
@@ -208,7 +210,7 @@ def test_attention_reads_what_is_stored_already_in_prefill(kv: KVConfig) -> None
         return
     assert torch.equal(read_keys, again[0])
     assert torch.equal(read_values, again[1])
-    if kv.k_dtype != "fp32":
+    if kv.keys.element != "fp32":
         assert not torch.equal(read_keys, keys)
 
 
@@ -257,7 +259,7 @@ def test_a_crop_is_exact_or_refused(kv: KVConfig) -> None:
         for side in (0, 1):
             pairs = [layer.update(*states[:, :, :, to : to + 20])[side] for layer in (warm.fork(), cold.fork())]
             assert torch.equal(*pairs), to
-    assert not refused or (kv.granularity in ("kivi", "quanto", "hqq") and 40 not in refused)
+    assert not refused or (not kv.keys.tokens_stand_alone and 40 not in refused)
 
 
 def test_kivi_keeps_what_a_group_does_not_hold() -> None:
@@ -294,4 +296,4 @@ def test_what_is_read_depends_on_passes_only_where_a_layer_says_so(kv: KVConfig)
     again = apart.update(*states[:, :, :, 20:])
     if not whole.depends_on_passes:
         assert all(torch.equal(a, b) for a, b in zip(read, again, strict=True))
-    assert whole.depends_on_passes == (kv.granularity in ("kivi", "quanto", "hqq"))
+    assert whole.depends_on_passes == (not kv.keys.tokens_stand_alone)

@@ -15,11 +15,13 @@ from niah import registry
 from niah.backends.transformers.alone import answer_alone
 from niah.backends.transformers.cache.layer import StoredLayer
 from niah.backends.transformers.check_structure import ROTATABLE
+from niah.backends.transformers.formats.plain import PlainCodec
 from niah.backends.transformers.load import Loaded
 from niah.backends.transformers.method import Running, Setting, open_running
 from niah.backends.transformers.packed import Question, answer_packed
 from niah.backends.transformers.plugin import PLUGIN
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.types import Host
@@ -46,12 +48,12 @@ GPU = Host(device="cuda", cores=8)
 def _full(text: str) -> KVConfig:
     """The setting with unquantised sides in fp32, so that only the method makes a difference."""
     kv = parse_one(text)
-    return replace(kv, k_dtype="fp32", v_dtype="fp32") if kv.k_dtype == "bf16" else kv
+    return replace(kv, keys=Plain("fp32"), values=Plain("fp32")) if kv.keys == Plain("bf16") else kv
 
 
 def _runs(kind: str, text: str) -> bool:
     shape = tiny_models.shape_of(getattr(tiny_models, kind)())
-    return not PLUGIN.check(PLUGIN.options(), parse_one(text), shape, GPU)
+    return not PLUGIN.problems(PLUGIN.options(), parse_one(text), shape, GPU)
 
 
 PAIRS = [(kind, text) for kind in KINDS for text in SETTINGS if _runs(kind, text)]
@@ -83,7 +85,7 @@ def test_every_structural_preset_is_here() -> None:
         preset = registry.load("kv", name)
         required = any(default is None for default in (preset.parameters or {}).values())
         kv = parse_one(preset.example if preset.example else name) if required or not preset.rest else None
-        if kv and (kv.window or kv.kv_heads or kv.memory != "kv" or kv.offload):
+        if kv and (kv.window or kv.kv_heads or kv.memory or kv.placement.offload):
             found.add(name)
     assert found == {"window", "streaming", "gqa", "mqa", "infini", "offload"}
     assert {text for _, text in PAIRS} == set(SETTINGS), "each runs on some tiny model"
@@ -251,10 +253,7 @@ class _Renumbered(StoredLayer):
     """StreamingLLM as its paper says it: keys turned down one position whenever the oldest of the window goes."""
 
     def __init__(self, sinks: int, window: int, turn: Any) -> None:
-        plain = parse_one("bf16")
-        from niah.backends.transformers.formats.plain import PLUGIN
-
-        codec = PLUGIN.codec(replace(plain, k_dtype="fp32", v_dtype="fp32"), "k")
+        codec = PlainCodec(torch.float32)
         super().__init__(codec, codec)
         self.first, self.limit, self.turn = sinks, sinks + window, turn
         self.keys = self.values = torch.empty(0)
@@ -361,7 +360,7 @@ def test_bytes_of_a_cache_of_128k_tokens_really_allocated(text: str) -> None:
         for layer in run.layers(held):
             for _ in range(tokens // chunk):
                 keys, values = layer.update(states, states)
-                if kv.memory == "infini":
+                if kv.memory is not None:
                     for first in range(0, chunk, 512):
                         layer.append(keys[:, :, first : first + 512], values[:, :, first : first + 512])
                         layer.end_segment()

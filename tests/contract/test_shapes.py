@@ -102,7 +102,7 @@ def test_every_class_of_the_library_has_a_shape_or_a_refusal_that_names_it() -> 
 )
 def test_the_plan_refuses_layers_without_a_cache_of_ours(model_type: str, reason: str) -> None:
     shape = ModelShape.from_config(CONFIG_MAPPING[model_type]().to_dict(), model_type)
-    problems = PLUGIN.check(PLUGIN.options(), parse_one("bf16"), shape, Host(device="cpu", cores=2))
+    problems = PLUGIN.problems(PLUGIN.options(), parse_one("bf16"), shape, Host(device="cpu", cores=2))
     assert any(problem.field == "model" and reason in problem.reason for problem in problems)
 
 

@@ -145,7 +145,7 @@ def outcome(name: str, folder: Path) -> Outcome:
     try:
         refuse_unplaced(str(folder), OPTIONS)
         shape = ModelShape.from_config(AutoConfig.from_pretrained(folder).to_dict(), name)
-        problems = PLUGIN.check(OPTIONS, KVConfig("bf16"), shape, Host())
+        problems = PLUGIN.problems(OPTIONS, KVConfig("bf16"), shape, Host())
         if problems:
             return Outcome(name, "refused", problems[0].reason)
         info = ModelInfo(name, str(folder), "", WordTokenizer(), COMPLETION, shape=shape)

@@ -9,9 +9,10 @@ import pytest
 
 from niah import registry
 from niah.errors import ConfigError
-from niah.kv.aspects import ASPECTS
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.aspects import _SAYS
+from niah.kv.config import Infini, KVConfig, Placement, Window
 from niah.kv.grammar import parse_kv, parse_one
+from niah.kv.preset import KVPreset
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +23,16 @@ def structural(monkeypatch: pytest.MonkeyPatch) -> None:
         return KVConfig("x", kv_heads=kv_heads)
 
     def window(window: int) -> KVConfig:
-        return KVConfig("x", window=window)
+        return KVConfig("x", tokens=Window(window))
 
     def stream(window: int, sinks: int) -> KVConfig:
-        return KVConfig("x", window=window, sinks=sinks)
+        return KVConfig("x", tokens=Window(window, sinks))
 
     def infini(segment: int) -> KVConfig:
-        return KVConfig("x", memory="infini", segment=segment)
+        return KVConfig("x", memory=Infini(segment))
 
     def ranks(n: int) -> KVConfig:
-        return KVConfig("x", context_parallel=n)
+        return KVConfig("x", placement=Placement(context_parallel=n))
 
     for preset in (
         KVPreset("myheads", "test", heads, {"kv_heads": None}),
@@ -44,19 +45,18 @@ def structural(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_field_says_one_thing() -> None:
-    said = Counter(name for names in ASPECTS.values() for name in names)
-    assert said == Counter(field.name for field in fields(KVConfig) if field.name != "name")
+    said = Counter(name for names in _SAYS.values() for name in names)
+    parts = [field.name for kind in (KVConfig, Placement) for field in fields(kind)]
+    assert said == Counter(name for name in parts if name not in ("name", "placement"))
 
 
 def test_parts_add_up_and_the_name_has_one_order() -> None:
     setting = parse_one(" skip(0, -1) + paged(32)+int4(64)+myheads(1)")
     assert setting.name == "myheads(kv_heads=1)+int4(group_size=64)+skip(0,-1)+paged(block_size=32)"
     assert setting == parse_one(setting.name)
-    assert (setting.kv_heads, setting.block_size, setting.skip_layers) == (1, 32, (0, -1))
+    assert (setting.kv_heads, setting.placement.block_size, setting.skip_layers) == (1, 32, (0, -1))
     alone = parse_one("int4(64)")
-    for field in ("k_dtype", "v_dtype", "granularity", "group_size", "symmetric"):
-        assert getattr(setting, field) == getattr(alone, field)
-    assert KVConfig.from_json(setting.to_json()) == setting
+    assert (setting.keys, setting.values) == (alone.keys, alone.values)
 
 
 def test_a_list_of_combinations() -> None:
@@ -70,7 +70,7 @@ def test_a_list_of_combinations() -> None:
 
 
 def test_16_bit_types_combine_with_what_says_nothing_of_the_type() -> None:
-    assert parse_one("fp16+mywindow(8)").k_dtype == "fp16"
+    assert parse_one("fp16+mywindow(8)").keys.element == "fp16"
     assert parse_one("bf16+mywindow(8)").name == "bf16+mywindow(window=8)"
     assert parse_kv("reference+paged", "fp16")[0].name == "fp16+paged"
     # one rank is no change: it says nothing, and nothing speaks against it
@@ -100,7 +100,7 @@ def test_16_bit_types_combine_with_what_says_nothing_of_the_type() -> None:
         ("kivi4+mywindow(512)", "would have to cut through such a group; use k8v4 or int4"),
         ("kivi2+myinfini", "cut through"),
         ("myinfini+mywindow(8)", "local segment in place of a window"),
-        ("reference+int8", "no KV setting named 'reference'"),
+        ("reference+int8", "reference and int8 both set the stored type"),
     ],
 )
 def test_what_does_not_go_together_is_said(text: str, match: str) -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from niah import registry
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig, KVPreset
-from niah.kv.grammar import parse_kv, parse_one, reference_for, split_settings
+from niah.kv.config import KVConfig, Window
+from niah.kv.formats import Grouped, Plain, TensorScale, TokenHead
+from niah.kv.grammar import parse_kv, parse_one, reference_for, resolved, split_settings
+from niah.kv.preset import KVPreset
 
 PRESETS: tuple[str, ...] = (
     "auto",
@@ -32,7 +34,7 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preset with a required argument, as a user's plugin file would add it."""
 
     def make(window: int, sinks: int) -> KVConfig:
-        return KVConfig("x", window=window, sinks=sinks)
+        return KVConfig("x", tokens=Window(window, sinks))
 
     preset = KVPreset("mystream", "test", make, {"window": None, "sinks": 4})
     monkeypatch.setitem(registry._from_files, ("kv", "mystream"), preset)
@@ -46,7 +48,6 @@ def test_every_preset_loads_and_keeps_its_name(name: str) -> None:
     assert preset.summary
     setting = parse_one(name)
     assert setting.name == name
-    assert KVConfig.from_json(setting.to_json()) == setting
     assert hash(setting) == hash(parse_one(name))
 
 
@@ -62,11 +63,11 @@ def test_no_support_module_is_taken_for_a_preset() -> None:
 
 def test_what_the_presets_ask_for() -> None:
     int8, int4 = parse_one("int8"), parse_one("int4")
-    assert (int8.k_dtype, int8.v_dtype, int8.granularity, int8.symmetric) == ("int8", "int8", "token_head", True)
-    assert (int4.granularity, int4.group_size, int4.symmetric) == ("group_token", 32, False)
-    assert (parse_one("fp8").scales, parse_one("fp8").granularity) == ("unit", "tensor")
-    assert parse_one("fp8(scales=dynamic)").granularity == "token_head"
-    assert parse_one("auto").k_dtype == "auto"
+    assert int8.keys == int8.values == TokenHead("int8")
+    assert int4.keys == int4.values == Grouped("int4", 32, symmetric=False)
+    assert parse_one("fp8").keys == TensorScale("fp8_e4m3", "unit")
+    assert parse_one("fp8(scales=dynamic)").values == TokenHead("fp8_e4m3")
+    assert parse_one("auto").keys == Plain("auto")
 
 
 def test_lists_respect_parentheses() -> None:
@@ -85,8 +86,10 @@ def test_reference_stands_for_the_models_own_type() -> None:
     assert reference_for("bf16") == parse_one("bf16")
     with pytest.raises(ConfigError, match="'fp32' is no 16-bit type"):
         reference_for("fp32")
-    with pytest.raises(ConfigError, match="no KV setting named 'reference'"):
-        parse_kv("reference")
+    (left_open,) = parse_kv("reference+paged")
+    assert resolved(left_open, "fp16") == parse_one("fp16+paged")
+    with pytest.raises(ConfigError, match="this model shows none"):
+        resolved(left_open, None)
 
 
 def test_only_changed_arguments_are_in_the_name(streaming: None) -> None:
@@ -94,7 +97,7 @@ def test_only_changed_arguments_are_in_the_name(streaming: None) -> None:
     assert parse_one("int4(group_size=64)") == parse_one("int4(64)")
     assert parse_one("mystream(512)").name == "mystream(window=512)"
     assert parse_one("mystream(sinks=8,window=512)").name == "mystream(window=512,sinks=8)"
-    assert parse_one("mystream(512, sinks=4)").sinks == 4
+    assert parse_one("mystream(512, sinks=4)").tokens == Window(512, 4)
     assert parse_one(parse_one("mystream(512,8)").name) == parse_one("mystream(512,8)")
 
 
@@ -114,7 +117,7 @@ def test_only_changed_arguments_are_in_the_name(streaming: None) -> None:
         ("kivi4(residual=100)", "residual 100 must be a positive multiple of 32, for instance 128"),
         ("kivi4(32,0)", "residual 0 must be a positive multiple"),
         ("k8v4(foo=1)", "no argument 'foo'; k8v4 takes group_size"),
-        ("k8v4(33)", "group_size 33 must be even"),
+        ("k8v4(33)", "group_size 33 must be a multiple of 2"),
         ("int8(4)", "int8 takes no arguments"),
         ("int8(bits=4)", "no argument 'bits'; int8 takes no arguments"),
         ("int4(group=64)", "no argument 'group'; int4 takes group_size. Did you mean 'group_size'"),
@@ -123,8 +126,8 @@ def test_only_changed_arguments_are_in_the_name(streaming: None) -> None:
         ("int4(group_size=big)", "group_size is 'big'; give a whole number"),
         ("int4(group_size=32.0)", "group_size is '32.0'; give a whole number"),
         ("int4(group_size=)", "group_size is ''; give a whole number"),
-        ("int4(group_size=-2)", "must be even"),
-        ("int4(group_size=33)", "must be even"),
+        ("int4(group_size=-2)", "must be a multiple of 2"),
+        ("int4(group_size=33)", "must be a multiple of 2"),
         ("fp8(scales=units)", "no scales 'units'. Did you mean 'unit'"),
         ("mystream", r"mystream needs window; write mystream\(window=…\)"),
         ("mystream(window=abc)", "window is 'abc'; give a whole number of at least 1"),

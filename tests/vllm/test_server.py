@@ -319,7 +319,7 @@ def test_a_server_that_is_not_what_is_asked(server: str, tmp_path: Path, setting
     ],
 )
 def test_what_is_refused_beforehand(options: dict[str, Any], kv: str, said: str) -> None:
-    found = PLUGIN.check(VllmServerOptions(**options), parse_one(kv), None, Host())
+    found = PLUGIN.problems(VllmServerOptions(**options), parse_one(kv), None, Host())
     assert bool(found) == bool(said)
     assert not said or said in found[0].sentence()
     assert "pass@" not in "".join(problem.sentence() for problem in found)

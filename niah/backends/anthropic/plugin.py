@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from niah.backends.anthropic.options import AnthropicOptions
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
-from niah.engines.hosted.options import address_problems, api_key, kv_problems, require_address
+from niah.engines.hosted.options import HOSTED_SUPPORT, address_problems, api_key, require_address
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
@@ -37,7 +37,7 @@ def _sketch(options: AnthropicOptions, model: str) -> ModelInfo:
 
 
 def _check(options: AnthropicOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return [*address_problems(options), *kv_problems(kv)]
+    return [*address_problems(options)]
 
 
 class _Engine:
@@ -65,6 +65,7 @@ PLUGIN = BackendPlugin(
     options=AnthropicOptions,
     describe=_describe,
     check=_check,
+    support=lambda: HOSTED_SUPPORT,
     open=_open,
     default_model="claude-haiku-4-5",
     default_kv=("auto",),

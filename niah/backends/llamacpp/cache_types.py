@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from niah.kv.config import BLOCK_SCALE_BYTES
+from niah.engines.support import UNQUANTIZED, Support
+from niah.kv.formats import BLOCK_SCALE_BYTES
 
 # our element type -> the engine's (ggml_type without its prefix); "auto" is what it keeps when it is not told
 WORDS = {
@@ -12,3 +13,4 @@ WORDS = {
     "bf16": "BF16",
     **{name: name.upper() for name in BLOCK_SCALE_BYTES},
 }
+SUPPORT = Support(formats=UNQUANTIZED | {(name, "block") for name in BLOCK_SCALE_BYTES})

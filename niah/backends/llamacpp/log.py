@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from niah.kv.config import BLOCK_ELEMENTS, BLOCK_SCALE_BYTES, ELEMENT_BITS, block_bytes
+from niah.kv.formats import BLOCK_ELEMENTS, BLOCK_SCALE_BYTES, ELEMENT_BITS, Block
 
 MIB = 1 << 20
 # llama.cpp prints MiB with two decimals
@@ -63,7 +63,7 @@ class CachePart:
 
 
 def _block(dtype: str) -> int:
-    return block_bytes(dtype) if dtype in BLOCK_SCALE_BYTES else BLOCK_ELEMENTS * ELEMENT_BITS[dtype] // 8
+    return Block(dtype).block_bytes if dtype in BLOCK_SCALE_BYTES else BLOCK_ELEMENTS * ELEMENT_BITS[dtype] // 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,8 @@ def child_arguments(options: LlamaCppOptions, info: ModelInfo, request: SessionR
     return {
         "model": info.source,
         "cells": max(request.max_length, _LEAST_CELLS),
-        "k": WORDS[request.kv.k_dtype],
-        "v": WORDS[request.kv.v_dtype],
+        "k": WORDS[request.kv.keys.element],
+        "v": WORDS[request.kv.values.element],
         "flash_attn": options.flash_attn,
         "swa_full": options.swa_full,
         "gpu_layers": options.gpu_layers,
@@ -108,7 +108,10 @@ async def _wait(process: ServerProcess, options: LlamaCppOptions, request: Sessi
 def _compare(report: EngineReport, kv: KVConfig) -> None:
     """Whether the cache is what was asked."""
     for part in report.parts:
-        for side, asked, got in (("keys", kv.k_dtype, part.k_dtype), ("values", kv.v_dtype, part.v_dtype)):
+        for side, asked, got in (
+            ("keys", kv.keys.element, part.k_dtype),
+            ("values", kv.values.element, part.v_dtype),
+        ):
             if asked not in ("auto", got):
                 raise BackendUnavailable(
                     f"llama.cpp was asked for {side} of type {asked} and keeps {got}: what it would answer is not "

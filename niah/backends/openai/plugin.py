@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from niah.backends.openai.options import OpenAIOptions
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
-from niah.engines.hosted.options import address_problems, api_key, kv_problems, require_address
+from niah.engines.hosted.options import HOSTED_SUPPORT, address_problems, api_key, require_address
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
@@ -32,7 +32,7 @@ def _sketch(options: OpenAIOptions, model: str) -> ModelInfo:
 
 
 def _check(options: OpenAIOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return [*address_problems(options), *kv_problems(kv)]
+    return [*address_problems(options)]
 
 
 class _Engine:
@@ -61,6 +61,7 @@ PLUGIN = BackendPlugin(
     options=OpenAIOptions,
     describe=_describe,
     check=_check,
+    support=lambda: HOSTED_SUPPORT,
     open=_open,
     default_model="gpt-5-mini",
     default_kv=("auto",),

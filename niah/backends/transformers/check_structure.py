@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from niah.kv.config import SIXTEEN_BIT, KVConfig
+from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
 
@@ -12,13 +12,12 @@ from niah.types import Host, Problem
 ROTATABLE = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma3_text", "olmo2"})
 # keys and values come out of one projection together with the queries
 _FUSED = frozenset({"bloom", "dbrx", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "mpt", "phi3"})
-_UNQUANTISED = (*SIXTEEN_BIT, "fp32", "auto")
 
 
 def structure_problems(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -> list[Problem]:
     """Everything against windows, sinks, merged heads, compressive memory, rings and offloading."""
     found = [*_combined(kv), *_offload(kv, on_cpu)]
-    if kv.context_parallel > 1:
+    if kv.placement.context_parallel > 1:
         found += _ring(kv, shape, host, on_cpu=on_cpu)
     if shape is not None:
         found += [*_window(kv, shape), *_merging(kv, shape), *_infini(kv, shape)]
@@ -47,23 +46,21 @@ def layer_problems(shape: ModelShape) -> Iterator[Problem]:
 def _combined(kv: KVConfig) -> Iterator[Problem]:
     ways = {
         "a window": kv.window is not None,
-        "a compressive memory": kv.memory != "kv",
-        "a ring": kv.context_parallel > 1,
-        "offloading": kv.offload is not None,
+        "a compressive memory": kv.memory is not None,
+        "a ring": kv.placement.context_parallel > 1,
+        "offloading": kv.placement.offload is not None,
     }
     asked = [way for way, wanted in ways.items() if wanted]
     if len(asked) > 1:
         reason = f"{' and '.join(asked)} each decide what is kept where, so they exclude each other"
         yield Problem("kv", kv.name, reason, "Choose one of them.")
-    if asked and (kv.granularity == "kivi" or kv.prefill_reads != "quantised"):
+    if asked and not kv.keys.tokens_stand_alone:
         reason = f"{asked[0]} needs a format whose tokens stand alone, and this one packs many together"
         yield Problem("kv", kv.name, reason, "Use int8, k8v4 or int4 in its place.")
-    if kv.sinks and kv.window is None:
-        yield Problem("kv", kv.name, f"{kv.sinks} sinks need a window beside them", "Add window=512.")
 
 
 def _window(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
-    if kv.window is None or not kv.sinks or kv.sink_positions != "in_cache":
+    if kv.window is None or not kv.window.sinks or kv.window.positions != "in_cache":
         return
     if shape.is_mla or (shape.model_type and shape.model_type not in ROTATABLE):
         reason = f"positions inside the cache need rotary keys that can be turned; {_kind(shape)} is not among those"
@@ -91,7 +88,7 @@ def _merging(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
 
 
 def _infini(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
-    if kv.memory != "infini":
+    if kv.memory is None:
         return
     if shape.is_mla or (shape.model_type and shape.model_type not in ROTATABLE):
         reason = f"a compressive memory needs keys without their rotation; {_kind(shape)} is not known to allow that"
@@ -103,8 +100,8 @@ def _infini(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
 
 
 def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -> Iterator[Problem]:
-    ranks = kv.context_parallel
-    if kv.k_dtype not in _UNQUANTISED or kv.v_dtype not in _UNQUANTISED:
+    ranks = kv.placement.context_parallel
+    if kv.is_quantized:
         yield Problem("kv", kv.name, "blocks travel in 16 bit; no quantised format goes round the ring", "Use ring(2).")
     if on_cpu and ranks > host.cores:
         reason = f"{ranks} ranks on {host.cores} core{'s' if host.cores > 1 else ''} would wait for each other"
@@ -121,10 +118,12 @@ def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -
 
 
 def _offload(kv: KVConfig, on_cpu: bool) -> Iterator[Problem]:
-    if kv.offload is None:
+    if kv.placement.offload is None:
         return
-    if kv.offload != "cpu":
-        yield Problem("kv", kv.name, f"there is no place named {kv.offload!r} to keep a cache", "Use offload.")
+    if kv.placement.offload != "cpu":
+        yield Problem(
+            "kv", kv.name, f"there is no place named {kv.placement.offload!r} to keep a cache", "Use offload."
+        )
     elif on_cpu:
         reason = "the model runs on the CPU, so its cache is in host memory already"
         yield Problem("kv", kv.name, reason, "Use bf16, or a machine with a GPU.")

@@ -30,6 +30,7 @@ from niah.backends.transformers.rope_sides import RopeSides, restart
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable, CellError, boundary
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.models.embedded import cache_root
 from niah.models.shape import ModelShape
 from niah.types import Answer, Case, Prompt
@@ -145,7 +146,7 @@ def compare(loaded: Loaded, info: ModelInfo, options: TransformersOptions, conte
     with _computing(loaded) as (precise, tolerance):
         chunk = max(contexts[0] // _CHUNKS, contexts[-1] // _CHUNKS, 1)
         name = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}[precise.dtype]
-        kv = KVConfig("check", k_dtype=name, v_dtype=name)
+        kv = KVConfig("check", Plain(name), Plain(name))
         running = Running(Setting(precise, kv, info.shape, threads=options.thread_count()))
         request = SessionRequest(kv, max(contexts), reuse=True, is_complete=lambda *_: False)
         session = HFSession(running, info, options.model_copy(update={"prefill_chunk": chunk}), request)

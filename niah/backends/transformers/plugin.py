@@ -11,12 +11,14 @@ from typing import Any
 from niah.backends.transformers.check_formats import format_problems
 from niah.backends.transformers.check_structure import layer_problems, structure_problems
 from niah.backends.transformers.options import TransformersOptions
+from niah.backends.transformers.support import support
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.engines.checkpoint.describe import describe_model
 from niah.engines.checkpoint.gguf import is_alias
 from niah.engines.checkpoint.stretch import stretched
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
 
@@ -43,7 +45,7 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
 
 
 def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
-    problems = [*_unsupported(kv), *format_problems(kv, shape)]
+    problems = format_problems(kv, shape)
     problems += structure_problems(kv, shape, host, on_cpu=_on_cpu(options, host))
     if options.oversubscribe:
         problems = [problem for problem in problems if problem.field != "backend.oversubscribe"]
@@ -56,21 +58,6 @@ def _check(options: TransformersOptions, kv: KVConfig, shape: ModelShape | None,
 
 def _on_cpu(options: TransformersOptions, host: Host) -> bool:
     return options.device == "cpu" or (options.device == "auto" and host.device == "cpu")
-
-
-def _unsupported(kv: KVConfig) -> list[Problem]:
-    problems = []
-    asked = {
-        "full-precision residual outside KIVI": kv.residual > 0 and kv.granularity != "kivi",
-        "tensor or pipeline parallelism": kv.tp > 1 or kv.pp > 1,
-        "paging": kv.block_size is not None or kv.pool_bytes is not None,
-        "rope scaling in the setting (see backend.yarn_factor)": kv.rope is not None,
-        "engine-specific options": bool(kv.native),
-    }
-    for what, wanted in asked.items():
-        if wanted:
-            problems.append(Problem("kv", kv.name, f"this backend has no {what}", "Drop that part of the setting."))
-    return problems
 
 
 class _Engine:
@@ -91,9 +78,9 @@ class _Engine:
                 checked_model, self.loaded, self.info, self.options, request.max_length
             )
         kv = request.kv
-        if kv.k_dtype == "auto":
-            dtype = self.info.reference_kv or "bf16"
-            kv = replace(kv, k_dtype=dtype, v_dtype=dtype)
+        if kv.keys.element == "auto":
+            own = Plain(self.info.reference_kv or "bf16")
+            kv = replace(kv, keys=own, values=own)
         setting = Setting(
             self.loaded, kv, self.info.shape, self.info.source, self.options.thread_count(), self.options.model_dump()
         )
@@ -131,6 +118,7 @@ PLUGIN = BackendPlugin(
     options=TransformersOptions,
     describe=_describe,
     check=_check,
+    support=support,
     open=_open,
     default_model="smollm2",
     default_kv=("bf16", "int8", "int4"),

@@ -19,7 +19,7 @@ from niah.engines.base import ModelInfo, SessionRequest
 from niah.engines.checkpoint.stretch import in_force
 from niah.engines.memory import usage_by_formula
 from niah.errors import CellError
-from niah.kv.config import is_quantised
+from niah.kv.identity import canonical
 from niah.kv.memory.totals import stored_tokens
 from niah.types import Answer, Failure, Prompt, Reply, Timing
 
@@ -47,7 +47,7 @@ class HFSession:
         self._running, self._loaded = running, running.loaded
         self._info, self._options, self._request = info, options, request
         self._shape, self._kv = running.shape, running.kv
-        self._chunk = self._kv.prefill_chunk or options.prefill_chunk
+        self._chunk = options.prefill_chunk
         self._packs = options.pack and running.packs
         self._last: _Context | None = None
         self._stored: dict[str, Any] = {}
@@ -62,20 +62,20 @@ class HFSession:
         self._last = None
 
     def effective(self) -> dict[str, Any]:
-        loaded = self._loaded
+        loaded, stored = self._loaded, canonical(self._kv)
         parameter = next(loaded.model.parameters())
         return {
-            "kv.granularity": self._kv.granularity,
-            "kv.group_size": self._kv.group_size,
-            "kv.scales": self._kv.scales if is_quantised(self._kv) else None,
+            "kv.granularity": stored["granularity"],
+            "kv.group_size": stored["group_size"],
+            "kv.scales": stored["scales"] if self._kv.is_quantized else None,
             "kv.residual": self._kv.residual,
             "kv.skip_layers": ",".join(map(str, self._kv.skip_layers)) or None,
-            "kv.prefill_reads": self._kv.prefill_reads,
+            "kv.prefill_reads": stored["prefill_reads"],
             "kv.windows": ",".join(sorted({str(layer.window or "full") for layer in self._shape.layers})),
             "compute_dtype": str(parameter.dtype).removeprefix("torch."),
             "device": str(parameter.device),
             "attention": loaded.model.config.get_text_config()._attn_implementation,  # noqa: SLF001
-            "prefill_chunk": self._chunk if self._kv.prefill_reads == "quantised" else "whole context",
+            "prefill_chunk": self._chunk if self._kv.prefill_reads == "stored" else "whole context",
             "threads": self._running.threads,
             "prefix_reuse": self._request.reuse,
             **({"rope": rope} if (rope := in_force(loaded.model.config)) else {}),

@@ -145,7 +145,7 @@ def memory_of(
     logical = sum(g.token_bytes * (held if g.window is None else min(held, g.window)) for g in pool.groups)
     allocated = sum(n * g.page_bytes for n, g in zip(peak_blocks, pool.groups, strict=True)) if peak_blocks else None
     # a pipeline's scheduler knows only the layers of its first rank
-    whole = kv.pp == 1
+    whole = kv.placement.pipeline_parallel == 1
     return replace(
         usage_by_formula(shape, stored_as(kv, shape), stored),
         logical_bytes=logical * pool.ranks if whole else None,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from niah.backends.vllm.options import VllmOptions
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.engines.checkpoint.gguf import is_alias
-from niah.engines.vllm.arguments import describe_for_engine
+from niah.engines.vllm.arguments import SUPPORT, describe_for_engine
 from niah.engines.vllm.check import problems
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
@@ -55,6 +55,7 @@ PLUGIN = BackendPlugin(
     options=VllmOptions,
     describe=_describe,
     check=_check,
+    support=lambda: SUPPORT,
     open=_open,
     default_model="smollm2",
     default_kv=("bf16",),

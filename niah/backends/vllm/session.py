@@ -135,7 +135,7 @@ class VllmSession:
             "scales": _scales(self._llm, str(config.cache_config.cache_dtype)),
             "vllm": __version__,
         }
-        if self._request.kv.k_dtype in FP8 and values["device"] == "cpu":
+        if self._request.kv.keys.element in FP8 and values["device"] == "cpu":
             values["kv.rounding"] = "zero"  # the CPU kernel cuts the mantissa off, see niah/kv/families/fp8.py
         if pool is not None:
             longest = int(config.model_config.max_model_len)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from niah.backends.vllm_server.metrics import CacheInfo
-from niah.engines.vllm.arguments import DTYPES, WORDS
+from niah.engines.vllm.arguments import DTYPES, ELEMENTS
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 
@@ -62,5 +62,5 @@ class Facts:
         word = self.cache.dtype if self.cache is not None else "auto"
         if word == "auto":
             word = self.compute_dtype
-        names = {engine: ours for ours, engine in {**WORDS, **DTYPES}.items()} | {"fp8": "fp8_e4m3"}
+        names = {**ELEMENTS, **{engine: ours for ours, engine in DTYPES.items()}, "fp8": "fp8_e4m3"}
         return names.get(word)

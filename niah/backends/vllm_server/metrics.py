@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from niah.kv.config import ELEMENT_BITS, KVConfig
+from niah.kv.config import KVConfig
 from niah.kv.memory.totals import kv_bytes
 from niah.models.shape import ModelShape
 
@@ -148,7 +148,7 @@ class CacheInfo:
             return self._page_of(shape, size)
         if self.asked_pool_bytes is not None and self.blocks:
             return self.asked_pool_bytes // self.blocks
-        if shape is None or self.block_size is None or not _is_uniform(shape) or kv.k_dtype not in ELEMENT_BITS:
+        if shape is None or self.block_size is None or not _is_uniform(shape) or kv.keys.element == "auto":
             return None
         return kv_bytes(shape, kv, self.block_size)
 

@@ -19,7 +19,7 @@ from niah.engines.server.http import http_library
 from niah.engines.server.process import ServerProcess
 from niah.engines.vllm.arguments import cache_word, compute_dtype
 from niah.errors import BackendUnavailable, CellError, ConfigError, MissingDependency
-from niah.kv.config import ELEMENT_BITS, KVConfig
+from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -170,9 +170,9 @@ def _compare(facts: Facts, kv: KVConfig, info: ModelInfo, *, started: bool) -> N
 
 def cache_mismatch(cache: CacheInfo | None, kv: KVConfig, shape: ModelShape | None) -> str | None:
     """What the server's cache is instead of what is asked, in words; None when they agree as far as can be seen."""
-    if kv.k_dtype == "auto":
+    if kv.keys.element == "auto":
         return None
-    sixteen_bit = kv.k_dtype in _SIXTEEN_BIT_WORDS
+    sixteen_bit = kv.keys.element in _SIXTEEN_BIT_WORDS
     if cache is None:
         return None if sixteen_bit else "not known (it publishes no metrics)"
     accepted = {cache_word(kv), *(("auto",) if sixteen_bit else ())}
@@ -181,10 +181,10 @@ def cache_mismatch(cache: CacheInfo | None, kv: KVConfig, shape: ModelShape | No
     if cache.dtype not in accepted:
         return f"of type {cache.dtype!r}"
     window = cache.labels.get("sliding_window")
-    if kv.window is not None and window is not None and window != str(kv.window):
+    if kv.window is not None and window is not None and window != str(kv.window.size):
         return f"one with the window {window}"
-    stored, asked = cache.element_bytes(shape), ELEMENT_BITS[kv.k_dtype] // 8
+    stored, asked = cache.element_bytes(shape), kv.keys.bits // 8
     # narrower types lie beside their scales, so that no size of an element cuts the pool evenly
-    if stored is not None and asked and kv.k_dtype == kv.v_dtype and stored != asked:
+    if stored is not None and asked and kv.keys.pair == kv.values.pair and stored != asked:
         return f"of type {cache.dtype!r} with {stored} bytes an element instead of {asked}"
     return None

@@ -11,8 +11,9 @@ from niah.backends.vllm_server.options import VllmServerOptions
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.engines.checkpoint.gguf import is_alias
 from niah.engines.server.http import is_loopback
-from niah.engines.vllm.arguments import describe_for_engine
+from niah.engines.vllm.arguments import SUPPORT, describe_for_engine
 from niah.engines.vllm.check import problems
+from niah.kv.aspects import aspects
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
@@ -68,9 +69,8 @@ def _fixed(options: VllmServerOptions, kv: KVConfig) -> Iterator[Problem]:
         if name in options.model_fields_set:
             reason = "a server that runs already cannot be told that"
             yield Problem(f"backend.{name}", str(getattr(options, name)), reason, "Drop it, or drop backend.base_url.")
-    parts = (kv.block_size, kv.pool_bytes, kv.prefill_chunk, kv.native or None, kv.window, kv.rope, kv.offload)
-    if any(part is not None for part in (*parts, kv.skip_layers or None)) or max(kv.tp, kv.pp, kv.context_parallel) > 1:
-        reason = "a server that runs already keeps its windows, layers, blocks, pool, chunk and ranks"
+    if any(True for _ in aspects(kv)):
+        reason = "a server that runs already keeps its windows, layers, blocks and ranks"
         yield Problem("kv", kv.name, reason, "Drop those parts, or drop backend.base_url.")
 
 
@@ -96,6 +96,7 @@ PLUGIN = BackendPlugin(
     options=VllmServerOptions,
     describe=_describe,
     check=_check,
+    support=lambda: SUPPORT,
     open=_open,
     default_model="smollm2",
     default_kv=("bf16",),

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from niah.engines.base import QUIET, BackendOptions
+from niah.engines.support import Support
 from niah.errors import ConfigError, MissingKey
-from niah.kv.config import KVConfig
 from niah.redact import remember
 from niah.types import Problem
 
@@ -119,14 +119,11 @@ def require_address(options: ApiOptions) -> None:
         raise ConfigError(problem.sentence())
 
 
-def kv_problems(kv: KVConfig) -> list[Problem]:
-    """Behind an API a KV cache can be neither chosen nor seen."""
-    if kv == KVConfig(kv.name, "auto", "auto"):
-        return []
-    reason = "a model behind an API shows nothing of its KV cache, so no setting of it can be asked for or observed"
-    return [
-        Problem("kv", kv.name, reason, "Drop --kv, or measure it with transformers, vllm, vllm-server or llamacpp.")
-    ]
+# behind an API a KV cache can be neither chosen nor seen
+HOSTED_SUPPORT = Support(
+    formats=frozenset({("auto", "none")}),
+    reason="a model behind an API shows nothing of its KV cache, so no setting of it can be asked for or observed",
+)
 
 
 def api_key(options: ApiOptions, usual: tuple[str, ...], own_url: str) -> str | None:

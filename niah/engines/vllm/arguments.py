@@ -15,24 +15,43 @@ from pydantic import Field
 from niah.engines.base import QUIET, BackendOptions, Day, ModelInfo, SessionRequest
 from niah.engines.checkpoint.describe import describe_model
 from niah.engines.checkpoint.stretch import stretched
+from niah.engines.support import Support
 from niah.errors import BackendUnavailable
 from niah.kv.config import KVConfig
+from niah.kv.formats import TokenHead, TurboQuant
 from niah.kv.memory.totals import GIB
 from niah.models.shape import ModelShape
 
-# our element type -> vLLM's word for the cache
-WORDS: Mapping[str, str] = {
-    "auto": "auto",
-    "bf16": "bfloat16",
-    "fp16": "float16",
-    "fp8_e4m3": "fp8_e4m3",
-    "fp8_e5m2": "fp8_e5m2",
-    "int8": "int8_per_token_head",
-    "int4": "int4_per_token_head",
-    "nvfp4": "nvfp4",
+# element and layout, of both sides alike -> vLLM's word for the cache
+WORDS: Mapping[tuple[str, str], str] = {
+    ("auto", "none"): "auto",
+    ("bf16", "none"): "bfloat16",
+    ("fp16", "none"): "float16",
+    ("fp8_e4m3", "unit_scale"): "fp8_e4m3",
+    ("fp8_e4m3", "checkpoint_scale"): "fp8_e4m3",
+    ("fp8_e5m2", "unit_scale"): "fp8_e5m2",
+    ("fp8_e5m2", "checkpoint_scale"): "fp8_e5m2",
+    ("fp8_e4m3", "token_head"): "fp8_per_token_head",
+    ("int8", "token_head"): "int8_per_token_head",
+    ("int4", "group_token"): "int4_per_token_head",
+    ("nvfp4", "nvfp4"): "nvfp4",
 }
-# element types of keys and values that differ
-MIXED_WORDS: Mapping[tuple[str, str], str] = {("int8", "int4"): "turboquant_k8v4"}
+# keys and values that differ
+MIXED_WORDS: Mapping[tuple[tuple[str, str], tuple[str, str]], str] = {
+    (("int8", "token_head"), ("int4", "group_token")): "turboquant_k8v4"
+}
+TURBOQUANT = frozenset((element, "turboquant") for element in ("fp8_e4m3", "int4", "int3"))
+SUPPORT = Support(
+    formats=frozenset(WORDS) | frozenset(pair for pairs in MIXED_WORDS for pair in pairs) | TURBOQUANT,
+    aspects=frozenset(
+        {
+            *("skip_layers", "window", "context_parallel", "tensor_parallel", "pipeline_parallel"),
+            *("paging", "offload", "native"),
+        }
+    ),
+)
+# vLLM's word for the cache -> our element type
+ELEMENTS: Mapping[str, str] = {word: element for (element, _), word in WORDS.items()}
 # our compute type -> vLLM's
 DTYPES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 # where a setting names vLLM's word itself
@@ -107,11 +126,11 @@ def cache_word(kv: KVConfig, *, on_cpu: bool = False) -> str:
     if named is not None:
         return named
     # the CPU kernels list no 16-bit names: there the cache is the model's own type, which is set instead
-    if on_cpu and kv.k_dtype in DTYPES:
+    if on_cpu and kv.keys.element in DTYPES:
         return "auto"
-    if kv.k_dtype != kv.v_dtype:
-        return MIXED_WORDS.get((kv.k_dtype, kv.v_dtype), f"{kv.k_dtype}+{kv.v_dtype}")
-    return WORDS.get(kv.k_dtype, kv.k_dtype)
+    if kv.keys.pair != kv.values.pair:
+        return MIXED_WORDS.get((kv.keys.pair, kv.values.pair), f"{kv.keys.label}+{kv.values.label}")
+    return WORDS.get(kv.keys.pair, kv.keys.label)
 
 
 def stored_as(kv: KVConfig, shape: ModelShape | None) -> KVConfig:
@@ -122,29 +141,24 @@ def stored_as(kv: KVConfig, shape: ModelShape | None) -> KVConfig:
     word = cache_word(kv)
     if word == "int4_per_token_head":
         # rotation and zero point are packed into the 4 bytes of the scale
-        return replace(kv, granularity="token_head", group_size=None, symmetric=True)
-    if word.startswith("turboquant_"):
-        return _turboquant(kv, word, shape)
-    return kv
+        return replace(kv, keys=TokenHead("int4"), values=TokenHead("int4"))
+    if word == "turboquant_k8v4":
+        kv = replace(kv, keys=TurboQuant("fp8_e4m3", "keys"), values=TurboQuant("int4", "values"))
+    return _turboquant(kv, shape) if word.startswith("turboquant_") else kv
 
 
-def _turboquant(kv: KVConfig, word: str, shape: ModelShape | None) -> KVConfig:
+def _turboquant(kv: KVConfig, shape: ModelShape | None) -> KVConfig:
     """Dense models keep the first and the last two layers in 16 bit, which vLLM adds by itself."""
     count = len(shape.layers) if shape is not None else 0
     edges = {0, 1, count - 2, count - 1} if count >= TURBOQUANT_EDGES else set()
     skipped = tuple(sorted(edges | {layer for layer in _absolute(kv, shape) if isinstance(layer, int)}))
-    kv = replace(kv, skip_layers=skipped)
-    if word == "turboquant_k8v4":
-        # fp8 keys without scales; values in one group per head with an fp16 scale and zero point
-        kv = replace(kv, k_dtype="fp8_e4m3", granularity="group_token", group_size=None, scales="unit")
-        return replace(kv, symmetric=False)
-    return kv
+    return replace(kv, skip_layers=skipped)
 
 
 def compute_dtype(options: VllmEngineOptions, kv: KVConfig) -> str:
     """vLLM's name of the compute type: a 16-bit cache setting brings its own."""
-    if kv.k_dtype in DTYPES:
-        return DTYPES[kv.k_dtype]
+    if kv.keys.element in DTYPES:
+        return DTYPES[kv.keys.element]
     return DTYPES["bf16" if options.dtype == "auto" else options.dtype]
 
 
@@ -164,9 +178,9 @@ def engine_settings(
         "enforce_eager": options.enforce_eager or None,
         "trust_remote_code": options.trust_remote_code or None,
         "seed": 0,
-        "kv_cache_memory_bytes": kv.pool_bytes or options.pool_bytes or default_pool,
-        "block_size": kv.block_size or options.block_size,
-        "max_num_batched_tokens": kv.prefill_chunk or options.max_num_batched_tokens or _window_chunk(kv, info, on_cpu),
+        "kv_cache_memory_bytes": options.pool_bytes or default_pool,
+        "block_size": kv.placement.block_size or options.block_size,
+        "max_num_batched_tokens": options.max_num_batched_tokens or _window_chunk(kv, info, on_cpu),
         "revision": options.revision,
         "disable_hybrid_kv_cache_manager": None if options.hybrid_manager else True,
         "kv_cache_dtype_skip_layers": [str(layer) for layer in _absolute(kv, info.shape)] or None,
@@ -187,7 +201,7 @@ def _window_chunk(kv: KVConfig, info: ModelInfo, on_cpu: bool) -> int | None:
     some thousand tokens that would be whole prompts, and no memory saved at the peak.
     """
     windows = [layer.window for layer in info.shape.layers if layer.window] if info.shape is not None else []
-    windows += [kv.window] if kv.window is not None else []
+    windows += [kv.window.size] if kv.window is not None else []
     if not windows:
         return None
     return max(_WINDOW_CHUNK_CPU if on_cpu else _WINDOW_CHUNK_GPU, *windows)
@@ -199,31 +213,31 @@ def ranks(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None) ->
     Decode context parallelism splits what tensor parallelism would replicate, so it takes as many tensor-parallel
     ranks as KV heads for each of its own (vLLM 0.32, ``config/model.py``); a latent counts as one head.
     """
-    if kv.context_parallel == 1:
-        return kv.tp, 1
+    if kv.placement.context_parallel == 1:
+        return kv.placement.tensor_parallel, 1
     if options.context_parallel == "prefill":
-        return kv.tp, kv.context_parallel
+        return kv.placement.tensor_parallel, kv.placement.context_parallel
     heads = 1 if shape is None or shape.is_mla else max(layer.kv_heads for layer in shape.layers)
-    return max(kv.tp, kv.context_parallel * heads), 1
+    return max(kv.placement.tensor_parallel, kv.placement.context_parallel * heads), 1
 
 
 def _parallel(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None) -> dict[str, Any]:
     tensor, prefill = ranks(options, kv, shape)
-    decode = kv.context_parallel if prefill == 1 else 1
+    decode = kv.placement.context_parallel if prefill == 1 else 1
     return {
         "tensor_parallel_size": tensor if tensor > 1 else None,
-        "pipeline_parallel_size": kv.pp if kv.pp > 1 else None,
+        "pipeline_parallel_size": kv.placement.pipeline_parallel if kv.placement.pipeline_parallel > 1 else None,
         "decode_context_parallel_size": decode if decode > 1 else None,
         "prefill_context_parallel_size": prefill if prefill > 1 else None,
     }
 
 
 def _offload(kv: KVConfig, info: ModelInfo, request: SessionRequest) -> dict[str, Any]:
-    if kv.offload is None:
+    if kv.placement.offload is None:
         return {}
     context = (_token_bytes(info.shape) if info.shape else 1 << 20) * (request.max_length + 256)
     size_gib = max(1.0, _OFFLOADED_CONTEXTS * context / GIB)
-    backend = "lmcache" if kv.offload == "lmcache" else "native"
+    backend = "lmcache" if kv.placement.offload == "lmcache" else "native"
     return {"kv_offloading_size": round(size_gib, 1), "kv_offloading_backend": backend}
 
 
@@ -239,7 +253,7 @@ def _overrides(options: VllmEngineOptions, kv: KVConfig, info: ModelInfo) -> dic
     if kv.window is not None and info.shape is not None:
         # layer_types decides where it is there; a model without it reads it too (vLLM models/llama.py)
         kinds = ["sliding_attention"] * len(info.shape.layers)
-        values |= {"sliding_window": kv.window, "use_sliding_window": True, "layer_types": kinds}
+        values |= {"sliding_window": kv.window.size, "use_sliding_window": True, "layer_types": kinds}
     if options.yarn_factor is not None and info.context_tokens is not None:
         yarn = {
             "rope_type": "yarn",
@@ -315,10 +329,10 @@ def check_windows(kv: KVConfig, windows: list[int | None], name: str) -> None:
     Raises:
         BackendUnavailable: some group has another window.
     """
-    if kv.window is None or (windows and all(window == kv.window for window in windows)):
+    if kv.window is None or (windows and all(window == kv.window.size for window in windows)):
         return
     found = ", ".join("full attention" if window is None else f"{window} tokens" for window in windows) or "no layers"
     raise BackendUnavailable(
-        f"kv {kv.name!r} asks vLLM for a window of {kv.window} tokens and the engine has {found} for {name!r}: this "
-        "model's code does not follow the override. Use --backend transformers."
+        f"kv {kv.name!r} asks vLLM for a window of {kv.window.size} tokens and the engine has {found} for {name!r}: "
+        "this model's code does not follow the override. Use --backend transformers."
     )

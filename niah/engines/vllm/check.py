@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from niah.engines.vllm.arguments import MIXED_WORDS, WORDS, VllmEngineOptions, cache_word, ranks
 from niah.kv.config import KVConfig
-from niah.kv.memory.library import LIBRARIES
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
 
@@ -21,7 +20,7 @@ CPU_WORDS = ("auto", "bfloat16", *FP8)
 CPU_HEAD_DIMS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 TURBOQUANT = ("turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc")
 # every word that vLLM takes and niah can name
-KNOWN_WORDS = (*WORDS.values(), *MIXED_WORDS.values(), *TURBOQUANT, "fp8_per_token_head", "nvfp4_4over6")
+KNOWN_WORDS = (*WORDS.values(), *MIXED_WORDS.values(), *TURBOQUANT, "nvfp4_4over6")
 FLASHINFER_HEAD_DIMS = (64, 128, 256, 512)
 # compute-capability majors on which FLASHINFER reads nvfp4: natively, and by its FA2 fallback
 NVFP4_NATIVE = (10,)
@@ -31,7 +30,7 @@ _LEAST_HEAD_DIM = 32
 
 def problems(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
     """Every reason why this setting cannot run on this machine; pure."""
-    found = [*_version(host), *_methods(kv, shape)]
+    found = [*_version(host), *_pairs(kv, shape)]
     if host.device == "cuda":
         found += [*_on_gpu(kv, shape, host), *_parallel(options, kv, shape, host)]
     else:
@@ -50,29 +49,10 @@ def _version(host: Host) -> Iterator[Problem]:
         yield Problem("backend", f"vllm {text}", "it is older than 0.32", "Install vllm>=0.32.")
 
 
-def _methods(kv: KVConfig, shape: ModelShape | None) -> Iterator[Problem]:
-    word = cache_word(kv)
-    if kv.granularity == "kivi":
-        reason = "vLLM has no keys quantised per channel (KIVI)"
-        yield Problem("kv", kv.name, reason, "Use --backend transformers, or k8v4 here.")
-    elif kv.granularity in LIBRARIES:
-        reason = f"{kv.granularity} is a quantiser of transformers' QuantizedCache"
-        yield Problem("kv", kv.name, reason, "Use --backend transformers, or int8 or int4 here.")
-    elif word not in KNOWN_WORDS:
-        reason = f"vLLM has no cache of {kv.k_dtype} keys and {kv.v_dtype} values"
+def _pairs(kv: KVConfig, shape: ModelShape | None) -> Iterator[Problem]:
+    if kv.keys.pair != kv.values.pair and cache_word(kv) not in KNOWN_WORDS:
+        reason = f"vLLM does not store keys as {kv.keys.label} beside values as {kv.values.label}"
         yield Problem("kv", kv.name, reason, "Use --backend transformers, or a setting of niah list kv.")
-    asked = {
-        "attention sinks with eviction": kv.sinks > 0,
-        "merging of KV heads": kv.kv_heads is not None,
-        "compressive memory": kv.memory != "kv",
-        "a full-precision residual": kv.residual > 0 and kv.granularity != "kivi",
-    }
-    for what, wanted in asked.items():
-        if wanted:
-            yield Problem("kv", kv.name, f"vLLM has no {what}", "Use --backend transformers.")
-    if kv.rope is not None:
-        reason = "positions are stretched for all settings alike, the reference too"
-        yield Problem("kv", kv.name, reason, "Use --set backend.yarn_factor=4.")
     if kv.window is not None and shape is None:
         yield Problem("kv", kv.name, "a window needs the model's number of layers, which is not known here")
 
@@ -81,12 +61,11 @@ def _on_cpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Prob
     word = cache_word(kv)
     if word in KNOWN_WORDS and word not in CPU_WORDS:
         # the CPU engine does not check this itself: int8_per_token_head starts normally and answers with garbage
-        instead = (
-            f"--backend transformers --kv-dtype {kv.k_dtype}" if word in WORDS.values() else "--backend transformers"
-        )
+        instead = "--backend transformers"
+        instead += f" --kv-dtype {kv.keys.element}" if word in WORDS.values() else ""
         reason = "vLLM's CPU attention stores only the model's own type and fp8"
         yield Problem("kv", kv.name, reason, f"Try --kv-dtype fp8, or {instead}.")
-    if kv.k_dtype in FP8:
+    if cache_word(kv) in FP8:
         if not any(flag.startswith(("avx512f", "amx_tile")) for flag in host.cpu_flags):
             reason = "an fp8 cache on a CPU needs AVX-512 or AMX, which this processor does not have"
             yield Problem("kv", kv.name, reason, "Use bf16 here, or --backend transformers --kv-dtype int8.")
@@ -102,12 +81,12 @@ def _on_cpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Prob
             yield Problem(
                 "model", shape.name if shape else "", f"vLLM on a CPU has no kernel for heads of {dim} ({sizes})"
             )
-    if kv.tp > 1 or kv.pp > 1:
+    if kv.placement.tensor_parallel > 1 or kv.placement.pipeline_parallel > 1:
         yield Problem("kv", kv.name, "one process on a CPU is one rank", "Drop tp and pp.")
-    if kv.context_parallel > 1:
-        hint = f"Use --backend transformers --kv 'ring({kv.context_parallel})'."
+    if kv.placement.context_parallel > 1:
+        hint = f"Use --backend transformers --kv 'ring({kv.placement.context_parallel})'."
         yield Problem("kv", kv.name, "vLLM's context parallelism is for GPUs", hint)
-    if kv.offload is not None:
+    if kv.placement.offload is not None:
         yield Problem("kv", kv.name, "on a CPU the cache is in the host's memory already", "Drop offload.")
 
 
@@ -117,12 +96,12 @@ def _on_gpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Prob
         return
     word, dims = cache_word(kv), shape.head_dims if shape else ()
     shown = f"{capability[0]}.{capability[1]}"
-    if kv.k_dtype == "bf16" and capability < (8, 0):
+    if kv.keys.element == "bf16" and capability < (8, 0):
         yield Problem("kv", kv.name, f"bf16 needs compute capability 8.0, this card has {shown}", "Use fp16.")
     # FLASHINFER takes both fp8 types from 8.0 on; Triton's kernels need 8.9
-    if kv.k_dtype in FP8 and word in FP8 and capability < (8, 0):
+    if kv.keys.element in FP8 and word in FP8 and capability < (8, 0):
         yield Problem("kv", kv.name, f"fp8 needs compute capability 8.0, this card has {shown}", "Use int8.")
-    elif kv.k_dtype in FP8 and word in FP8 and capability < (8, 9):
+    elif kv.keys.element in FP8 and word in FP8 and capability < (8, 9):
         for dim in (d for d in dims if d not in FLASHINFER_HEAD_DIMS):
             reason = f"below compute capability 8.9 fp8 is read by FLASHINFER, which has no heads of {dim}"
             yield Problem("kv", kv.name, reason, "Use int8.")
@@ -147,13 +126,13 @@ def _on_gpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Prob
 
 def _parallel(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Problem]:
     tensor, prefill = ranks(options, kv, shape)
-    needed = tensor * prefill * kv.pp
+    pipeline = kv.placement.pipeline_parallel
+    needed = tensor * prefill * pipeline
     if host.gpu_count and needed > host.gpu_count:
-        reason = (
-            f"it takes {needed} GPUs (tensor {tensor}, prefill context {prefill}, pipeline {kv.pp}) of {host.gpu_count}"
-        )
+        each = f"tensor {tensor}, prefill context {prefill}, pipeline {pipeline}"
+        reason = f"it takes {needed} GPUs ({each}) of {host.gpu_count}"
         yield Problem("kv", kv.name, reason, "Ask for fewer ranks.")
-    if kv.context_parallel == 1 or shape is None:
+    if kv.placement.context_parallel == 1 or shape is None:
         return
     if kv.window is not None or any(layer.window for layer in shape.layers):
         yield Problem("kv", kv.name, "vLLM's context parallelism takes no window layers", "Drop one of the two.")
@@ -163,8 +142,8 @@ def _parallel(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None
     if prefill == 1 and cache_word(kv).endswith("per_token_head"):
         yield Problem("kv", kv.name, "Triton's kernels have no context parallelism", "Use bf16 or fp8.")
     per_head = 1 if shape.is_mla else shape.heads // max(layer.kv_heads for layer in shape.layers)
-    if prefill == 1 and not shape.is_mla and per_head % kv.context_parallel:
-        reason = f"{per_head} query heads per KV head are not divisible by {kv.context_parallel} ranks"
+    if prefill == 1 and not shape.is_mla and per_head % kv.placement.context_parallel:
+        reason = f"{per_head} query heads per KV head are not divisible by {kv.placement.context_parallel} ranks"
         yield Problem("kv", kv.name, reason, f"Use a divisor of {per_head}.")
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from niah.errors import ConfigError, near
-from niah.kv.config import KVConfig, KVPreset
+from typing import Literal, get_args
 
-# where the scale comes from -> what shares it; engines without calibrated scales run at 1.0
-_ROUNDINGS = ("nearest", "zero")
-_GRANULARITY = {"unit": "tensor", "checkpoint": "tensor", "dynamic": "token_head"}
+from niah.errors import ConfigError, near
+from niah.kv.config import KVConfig
+from niah.kv.formats import Format, Rounding, TensorScale, TokenHead
+from niah.kv.preset import KVPreset
+
+_ROUNDINGS = get_args(Rounding)
+Scales = Literal["unit", "checkpoint", "dynamic"]
+_SCALES = get_args(Scales)
 
 
 def fp8_preset(dtype: str, layout: str) -> KVPreset:
@@ -18,12 +22,13 @@ def fp8_preset(dtype: str, layout: str) -> KVPreset:
     about 4 % (e4m3) or 8 % (e5m2) smaller.
     """
 
-    def make(scales: str, rounding: str) -> KVConfig:
+    def make(scales: Scales, rounding: Rounding) -> KVConfig:
         if rounding not in _ROUNDINGS:
             raise ConfigError(f"{dtype} has no rounding {rounding!r}.{near(rounding, _ROUNDINGS)}")
-        if scales not in _GRANULARITY:
-            raise ConfigError(f"{dtype} has no scales {scales!r}.{near(scales, _GRANULARITY)}")
-        return KVConfig(dtype, dtype, dtype, granularity=_GRANULARITY[scales], scales=scales, rounding=rounding)
+        if scales not in _SCALES:
+            raise ConfigError(f"{dtype} has no scales {scales!r}.{near(scales, _SCALES)}")
+        stored: Format = TokenHead(dtype, rounding) if scales == "dynamic" else TensorScale(dtype, scales, rounding)
+        return KVConfig(dtype, stored, stored)
 
     summary = f"8-bit floats ({layout}), unit scale; scales=dynamic gives one per token and KV head"
     return KVPreset(dtype, summary, make, {"scales": "unit", "rounding": "nearest"}, paper="arXiv:2209.05433")

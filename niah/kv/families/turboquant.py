@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig
+from niah.kv.formats import TurboQuant
+from niah.kv.preset import KVPreset
 
 # vLLM adds these to the skipped layers of every dense model (0.32, ``engine/arg_utils.py``)
 SKIPPED = (0, 1, -2, -1)
@@ -14,10 +16,8 @@ def turboquant_preset(name: str, word: str, k_dtype: str, v_dtype: str, summary:
     def make() -> KVConfig:
         return KVConfig(
             name,
-            k_dtype,
-            v_dtype,
-            granularity="turboquant",
-            symmetric=False,
+            TurboQuant(k_dtype, "keys"),
+            TurboQuant(v_dtype, "values"),
             skip_layers=SKIPPED,
             prefill_reads="raw_chunk",
             native=(("kv-cache-dtype", word),),

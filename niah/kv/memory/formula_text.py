@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, is_quantised
-from niah.kv.memory.library import LIBRARIES
-from niah.kv.memory.totals import (
-    SIXTEEN_BIT_BYTES,
-    bits_of,
-    check_setting,
-    kv_bytes,
-    naive_mha_bytes,
-    reference_bytes,
-    setting_of_layer,
-    token_bytes,
-    token_limits,
-)
+from niah.kv.config import KVConfig
+from niah.kv.formats import SIXTEEN_BIT_BYTES
+from niah.kv.memory.formulas import check_setting, setting_of_layer, token_limits
+from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes
 from niah.models.shape import LayerShape, ModelShape
 
 
@@ -32,13 +23,13 @@ def formula_text(shape: ModelShape, kv: KVConfig) -> str:
     text = " + ".join(_term(layer, used, count) for (layer, used), count in groups.items())
     # only a cache that grows by the same amount with each token has a figure per token
     per_token = kv_bytes(shape, kv, 1)
-    grows_evenly = kv.memory == "kv" and kv.granularity not in LIBRARIES
-    if grows_evenly and all(not token_limits(layer, used) and not used.residual for layer, used in groups):
+    grows_evenly = kv.memory is None and kv.keys.fills_bytes_evenly and not kv.residual
+    if grows_evenly and not any(token_limits(layer, used) for layer, used in groups):
         constant = kv_bytes(shape, kv, 0)
         text += f" = {per_token - constant:,} B × T" + (f" + {constant:,} B" if constant else "")
-    if kv.residual and is_quantised(kv):
+    if kv.residual and kv.is_quantized:
         text += f", r = min(N, {kv.residual})"
-        text += f", q = N − N mod {kv.residual}" if kv.granularity == "kivi" else ""
+        text += "" if kv.keys.tokens_stand_alone else f", q = N − N mod {kv.residual}"
     return text + (f"; {shape.uncounted}" if shape.uncounted else "")
 
 
@@ -55,38 +46,23 @@ def _term(layer: LayerShape, kv: KVConfig, count: int) -> str:
         return f"{layers} × ({layer.k_dim} + {layer.v_dim}) latent elements × {kept} × 2 B"
     heads = kv.kv_heads or layer.kv_heads
     base = f"{layers} × {heads} KV head{'s' if heads > 1 else ''}"
-    if kv.memory == "infini":
-        segment = f"min(T, {kv.segment:,}) × {_token_text(layer, kv)}"
+    if kv.memory is not None:
+        segment = f"min(T, {kv.memory.segment:,}) × {_token_text(layer, kv)}"
         return f"{base} × (({layer.k_dim} × {layer.v_dim} + {layer.k_dim}) × 4 B + {segment})"
-    if kv.granularity == "kivi" and is_quantised(kv):
-        return f"{base} × {_kivi_text(layer, kv, kept)}"
-    if not is_quantised(kv) and layer.k_dim == layer.v_dim and kv.k_dtype == kv.v_dtype:
-        return f"2 × {base} × {layer.k_dim} × {kept} × {bits_of(kv.k_dtype) // 8} B"
-    if not kv.residual or not is_quantised(kv):
+    sides = ((kv.keys, "K", layer.k_dim), (kv.values, "V", layer.v_dim))
+    if not kv.keys.tokens_stand_alone and kv.residual:
+        return f"{base} × [{'; '.join(stored.formula(letter, dim) for stored, letter, dim in sides)}; N = {kept}]"
+    if not kv.is_quantized and layer.k_dim == layer.v_dim and kv.keys == kv.values:
+        return f"2 × {base} × {layer.k_dim} × {kept} × {kv.keys.bits // 8} B"
+    if not kv.residual or not kv.is_quantized:
         return f"{base} × {_token_text(layer, kv)} × {kept}"
-    sides = ((kv.k_dtype, layer.k_dim), (kv.v_dtype, layer.v_dim))
-    tail = " + ".join(f"{dim * max(SIXTEEN_BIT_BYTES, bits_of(dtype) // 8)} B" for dtype, dim in sides)
+    tail = " + ".join(f"{dim * max(SIXTEEN_BIT_BYTES, stored.bits // 8)} B" for stored, _, dim in sides)
     return f"{base} × [{_token_text(layer, kv)} × (N − r) + ({tail}) × r, N = {kept}]"
 
 
 def _token_text(layer: LayerShape, kv: KVConfig) -> str:
-    """One token's keys and values: ``(K 64 B + 4 B scales, V 64 B + 4 B scales)``."""
-    parts = []
-    for label, side, dtype, dim in (
-        ("K", "keys", kv.k_dtype, layer.k_dim),
-        ("V", "values", kv.v_dtype, layer.v_dim),
-    ):
-        payload, scales = token_bytes(kv, dtype, dim, side)
-        parts.append(f"{label} {payload} B" + (f" + {scales} B scales" if scales else ""))
-    return f"({' + '.join(parts)})"
-
-
-def _kivi_text(layer: LayerShape, kv: KVConfig, kept: str) -> str:
-    group, bits = kv.group_size or kv.residual, bits_of(kv.k_dtype)
-    value, scales = token_bytes(kv, kv.v_dtype, layer.v_dim, "values")
-    keys = f"K: {layer.k_dim * bits / 8:g} B × q + {layer.k_dim * 4} B × q/{group} + {layer.k_dim * 2} B × (N − q)"
-    values = f"V: {value + scales} B × (N − r) + {layer.v_dim * 2} B × r"
-    return f"[{keys}; {values}; N = {kept}]"
+    """One token's keys and values: ``(K 64 B + 4 B scales + V 64 B + 4 B scales)``."""
+    return f"({kv.keys.formula('K', layer.k_dim)} + {kv.values.formula('V', layer.v_dim)})"
 
 
 def naive_note(shape: ModelShape, tokens: int) -> str:

@@ -74,7 +74,7 @@ def memory_rows(
 
 def _formula(shape: ModelShape, kv: KVConfig, batch: int) -> str:
     formula = formula_text(shape, kv) + (f"; times {batch} sequences" if batch > 1 else "")
-    return formula + (f"; T rounded up to blocks of {kv.block_size}" if kv.block_size else "")
+    return formula + (f"; T rounded up to blocks of {kv.placement.block_size}" if kv.placement.block_size else "")
 
 
 def _row(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
+from niah.kv.preset import KVPreset
 
 
 def _make() -> KVConfig:
-    return KVConfig("fp16", "fp16", "fp16")
+    return KVConfig("fp16", Plain("fp16"), Plain("fp16"))
 
 
 PLUGIN = KVPreset("fp16", "16-bit IEEE float, unquantised: 2 bytes an element", _make)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
-from niah.kv.families.merged import PAPER_GQA, merged
+from niah.kv.config import KVConfig
+from niah.kv.preset import KVPreset
 
 
 def _make(kv_heads: int) -> KVConfig:
-    return merged("gqa", kv_heads)
+    return KVConfig("gqa", kv_heads=kv_heads)
 
 
 PLUGIN = KVPreset(
@@ -15,6 +15,6 @@ PLUGIN = KVPreset(
     "KV heads of the checkpoint mean-pooled to kv_heads, 16 bit; not up-trained, so answers suffer",
     _make,
     {"kv_heads": None},
-    paper=PAPER_GQA,
+    paper="arXiv:2305.13245",
     example="gqa(1)",
 )

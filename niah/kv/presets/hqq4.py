@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
-from niah.kv.families.library import library_setting
+from niah.kv.config import KVConfig
+from niah.kv.formats import Hqq
+from niah.kv.preset import KVPreset
 
 
 def _make(group_size: int) -> KVConfig:
-    return library_setting("hqq4", "hqq", 4, group_size)
+    stored = Hqq("int4", group_size)
+    return KVConfig("hqq4", stored, stored, prefill_reads="raw_chunk")
 
 
 PLUGIN = KVPreset(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import Infini, KVConfig, Update
+from niah.kv.preset import KVPreset
 
-UPDATES = ("delta", "linear")
+UPDATES = get_args(Update)
 
 
-def _make(segment: int, gate: float, update: str) -> KVConfig:
+def _make(segment: int, gate: float, update: Update) -> KVConfig:
     if update not in UPDATES:
         raise ConfigError(f"infini: update is {update!r}; give one of {', '.join(UPDATES)}.")
     if not 0 <= gate <= 1:
         raise ConfigError(f"infini: gate is {gate:g}; give a share from 0 (local only) to 1 (memory only).")
-    return KVConfig("infini", memory="infini", segment=segment, memory_gate=gate, memory_update=update)
+    return KVConfig("infini", memory=Infini(segment, gate, update))
 
 
 PLUGIN = KVPreset(

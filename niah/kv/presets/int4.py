@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from niah.errors import ConfigError
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig
+from niah.kv.formats import Grouped
+from niah.kv.preset import KVPreset
 
 GROUP_SIZE = 32
 
 
 def _make(group_size: int) -> KVConfig:
-    if group_size < 2 or group_size % 2:
-        raise ConfigError(f"int4 packs two elements to a byte: group_size {group_size} must be even, for instance 32.")
-    return KVConfig("int4", "int4", "int4", granularity="group_token", group_size=group_size, symmetric=False)
+    return KVConfig("int4", Grouped("int4", group_size), Grouped("int4", group_size))
 
 
 PLUGIN = KVPreset(

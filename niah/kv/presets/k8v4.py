@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from niah.errors import ConfigError
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig
+from niah.kv.formats import Grouped, TokenHead
+from niah.kv.preset import KVPreset
 
 # as int4 has it, so that k8v4 against int4 shows what the keys lose
 GROUP_SIZE = 32
 
 
 def _make(group_size: int) -> KVConfig:
-    if group_size < 2 or group_size % 2:
-        raise ConfigError(f"k8v4 packs two values to a byte: group_size {group_size} must be even, for instance 32.")
-    return KVConfig("k8v4", "int8", "int4", granularity="group_token", group_size=group_size, symmetric=False)
+    return KVConfig("k8v4", TokenHead("int8"), Grouped("int4", group_size))
 
 
 PLUGIN = KVPreset(

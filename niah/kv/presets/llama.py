@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
-from niah.kv.families.llama import block_config
+from niah.kv.config import KVConfig
+from niah.kv.families.llama import block_format
+from niah.kv.preset import KVPreset
 
 
 def _make(k: str, v: str) -> KVConfig:
-    return block_config("llama", k, v)
+    return KVConfig("llama", block_format(k), block_format(v))
 
 
 PLUGIN = KVPreset(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
-from niah.kv.families.merged import PAPER_MQA, merged
+from niah.kv.config import KVConfig
+from niah.kv.preset import KVPreset
 
 
 def _make() -> KVConfig:
-    return merged("mqa", 1)
+    return KVConfig("mqa", kv_heads=1)
 
 
 PLUGIN = KVPreset(
     "mqa",
     "all KV heads of the checkpoint mean-pooled to one, 16 bit; not up-trained, so answers suffer",
     _make,
-    paper=PAPER_MQA,
+    paper="arXiv:1911.02150",
 )

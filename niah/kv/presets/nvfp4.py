@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig
+from niah.kv.formats import Nvfp4
+from niah.kv.preset import KVPreset
 
 
 def _make() -> KVConfig:
-    return KVConfig("nvfp4", "nvfp4", "nvfp4", granularity="group_token", group_size=16)
+    return KVConfig("nvfp4", Nvfp4("nvfp4"), Nvfp4("nvfp4"))
 
 
 PLUGIN = KVPreset("nvfp4", "vLLM on a GPU: 4-bit floats (E2M1), one fp8 scale per 16 elements along head_dim", _make)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig, Placement
+from niah.kv.preset import KVPreset
 
 # vLLM's size on a GPU; on a CPU it is 128
 BLOCK_SIZE = 16
 
 
 def _make(block_size: int) -> KVConfig:
-    return KVConfig("paged", block_size=block_size)
+    return KVConfig("paged", placement=Placement(block_size=block_size))
 
 
 PLUGIN = KVPreset(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
-from niah.kv.families.library import library_setting
+from niah.kv.config import KVConfig
+from niah.kv.formats import Quanto
+from niah.kv.preset import KVPreset
 
 
 def _make(group_size: int) -> KVConfig:
-    return library_setting("quanto2", "quanto", 2, group_size)
+    stored = Quanto("int2", group_size)
+    return KVConfig("quanto2", stored, stored, prefill_reads="raw_chunk")
 
 
 PLUGIN = KVPreset(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig, Placement
+from niah.kv.preset import KVPreset
 
 
 def _make(ranks: int) -> KVConfig:
     if isinstance(ranks, int) and ranks < 2:
         raise ConfigError(f"ring: {ranks} ranks are no ring; give at least 2.")
-    return KVConfig("ring", context_parallel=ranks)
+    return KVConfig("ring", placement=Placement(context_parallel=ranks))
 
 
 PLUGIN = KVPreset(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from niah.errors import ConfigError, near
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig, SkipLayer
+from niah.kv.preset import KVPreset
 
 WINDOW_LAYERS = "sliding_window"
 
 
-def _make(*layers: int | str) -> KVConfig:
+def _make(*layers: SkipLayer) -> KVConfig:
     for layer in layers:
         if isinstance(layer, str) and layer != WINDOW_LAYERS:
             hint = near(layer, [WINDOW_LAYERS])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig, Positions, Window
+from niah.kv.preset import KVPreset
 
-POSITIONS = ("in_cache", "original")
+POSITIONS = get_args(Positions)
 
 
-def _make(sinks: int, window: int, positions: str) -> KVConfig:
+def _make(sinks: int, window: int, positions: Positions) -> KVConfig:
     if positions not in POSITIONS:
         raise ConfigError(f"streaming: positions is {positions!r}; give one of {', '.join(POSITIONS)}.")
-    return KVConfig("streaming", window=window, sinks=sinks, sink_positions=positions)
+    return KVConfig("streaming", tokens=Window(window, sinks, positions))
 
 
 PLUGIN = KVPreset(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from niah.kv.config import KVConfig, KVPreset
+from niah.kv.config import KVConfig, Window
+from niah.kv.preset import KVPreset
 
 
 def _make(size: int) -> KVConfig:
-    return KVConfig("window", window=size)
+    return KVConfig("window", tokens=Window(size))
 
 
 PLUGIN = KVPreset(

@@ -12,7 +12,8 @@ from niah.backends.llamacpp.options import LlamaCppOptions
 from niah.backends.llamacpp.plugin import PLUGIN
 from niah.engines.checkpoint.gguf_describe import find_gguf
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig
+from niah.kv.config import KVConfig, Placement, Window
+from niah.kv.formats import Plain
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import MIB, kv_bytes
 from niah.models.known import builtin_shape
@@ -82,20 +83,20 @@ def test_a_log_that_says_something_else_gives_no_bytes() -> None:
 @pytest.mark.parametrize(
     ("kv", "options", "reason"),
     [
-        (parse_one("int8"), {}, "stores no keys as int8"),
-        (parse_one("fp8"), {}, "stores no values as fp8_e4m3"),
+        (parse_one("int8"), {}, "no keys and values stored as int8"),
+        (parse_one("fp8"), {}, "no keys and values stored as fp8_e4m3"),
         (parse_one("q8_0"), {"flash_attn": False}, "quantises values only under flash attention"),
         (parse_one("llama(v=q4_0)"), {"flash_attn": False}, "quantises values only under flash attention"),
         (parse_one("f16"), {"threads": 5}, "4 cores"),
-        (KVConfig("w", "fp16", "fp16", window=64), {}, "no window override"),
-        (KVConfig("s", "fp16", "fp16", skip_layers=(0,)), {}, "no skipped layers"),
-        (KVConfig("b", "fp16", "fp16", block_size=16), {}, "no paging"),
-        (KVConfig("n", "fp16", "fp16", native=(("a", "b"),)), {}, "no engine-specific options"),
+        (KVConfig("w", Plain("fp16"), Plain("fp16"), tokens=Window(64)), {}, "no window on every layer"),
+        (KVConfig("s", Plain("fp16"), Plain("fp16"), skip_layers=(0,)), {}, "no layers left in 16 bit"),
+        (KVConfig("b", Plain("fp16"), Plain("fp16"), placement=Placement(block_size=16)), {}, "no paging"),
+        (KVConfig("n", Plain("fp16"), Plain("fp16"), native=(("a", "b"),)), {}, "no engine-specific options"),
     ],
     ids=lambda value: value.name if isinstance(value, KVConfig) else None,
 )
 def test_refused(kv: KVConfig, options: dict[str, object], reason: str) -> None:
-    problems = PLUGIN.check(LlamaCppOptions.model_validate(options), kv, None, Host(cores=4))
+    problems = PLUGIN.problems(LlamaCppOptions.model_validate(options), kv, None, Host(cores=4))
     assert any(reason in problem.reason for problem in problems), problems
 
 
@@ -103,18 +104,18 @@ def test_refused(kv: KVConfig, options: dict[str, object], reason: str) -> None:
     "kv", ["f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "llama(k=q8_0)", "auto"]
 )
 def test_runs(kv: str) -> None:
-    assert PLUGIN.check(LlamaCppOptions(), parse_one(kv), builtin_shape("smollm2-135m"), Host(cores=4)) == []
+    assert PLUGIN.problems(LlamaCppOptions(), parse_one(kv), builtin_shape("smollm2-135m"), Host(cores=4)) == []
     if kv in ("f16", "bf16", "llama(k=q8_0)", "auto"):
-        assert PLUGIN.check(LlamaCppOptions(flash_attn=False), parse_one(kv), None, Host(cores=4)) == []
+        assert PLUGIN.problems(LlamaCppOptions(flash_attn=False), parse_one(kv), None, Host(cores=4)) == []
 
 
 def test_shapes_that_are_refused() -> None:
     odd = ModelShape("odd", (LayerShape("full", 1, 80, 80),), heads=1, hidden_size=80)
-    assert "blocks of 32 do not divide" in PLUGIN.check(LlamaCppOptions(), parse_one("q8_0"), odd, Host())[0].reason
+    assert "blocks of 32 do not divide" in PLUGIN.problems(LlamaCppOptions(), parse_one("q8_0"), odd, Host())[0].reason
     latent = builtin_shape("deepseek-v2-lite")
-    assert "latent" in PLUGIN.check(LlamaCppOptions(), parse_one("q8_0"), latent, Host())[0].reason
+    assert "latent" in PLUGIN.problems(LlamaCppOptions(), parse_one("q8_0"), latent, Host())[0].reason
     state = ModelShape("s", (LayerShape("linear", state_bytes=8),), heads=1, hidden_size=80)
-    assert "linear-attention" in PLUGIN.check(LlamaCppOptions(), parse_one("fp16"), state, Host())[0].reason
+    assert "linear-attention" in PLUGIN.problems(LlamaCppOptions(), parse_one("fp16"), state, Host())[0].reason
 
 
 def test_gguf_files_are_found_or_named(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def _shape(kind: str) -> ModelShape:
 
 
 def _said(text: str, kind: str = "llama", host: Host = TWO_CORES, **options: object) -> str:
-    problems = PLUGIN.check(TransformersOptions(**options), parse_one(text), _shape(kind), host)
+    problems = PLUGIN.problems(TransformersOptions(**options), parse_one(text), _shape(kind), host)
     return " / ".join(problem.sentence() for problem in problems)
 
 

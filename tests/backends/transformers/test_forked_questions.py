@@ -11,15 +11,16 @@ from niah.backends.transformers.method import Setting, open_running
 from niah.backends.transformers.options import TransformersOptions
 from niah.backends.transformers.session import HFSession
 from niah.engines.base import ModelInfo, SessionRequest
-from niah.kv.config import KVConfig
+from niah.kv.config import KVConfig, Window
+from niah.kv.formats import Plain
 from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Prompt
 from tests.helpers import tiny_models
 from tests.helpers.known import known
 
-FP32 = KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")
-WINDOW = KVConfig("window", k_dtype="fp32", v_dtype="fp32", window=26)
-SINKS = KVConfig("streaming", k_dtype="fp32", v_dtype="fp32", window=26, sinks=4)
+FP32 = KVConfig("fp32", Plain("fp32"), Plain("fp32"))
+WINDOW = KVConfig("window", Plain("fp32"), Plain("fp32"), tokens=Window(26))
+SINKS = KVConfig("streaming", Plain("fp32"), Plain("fp32"), tokens=Window(26, 4))
 
 
 def _ids(count: int, seed: int) -> list[int]:

@@ -13,9 +13,10 @@ from niah.backends.transformers.cache.layer import StoredLayer
 from niah.backends.transformers.load import Loaded
 from niah.backends.transformers.packed import Question, answer_packed, room_needed
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from tests.helpers import tiny_models
 
-FP32 = KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")
+FP32 = KVConfig("fp32", Plain("fp32"), Plain("fp32"))
 
 
 def _questions(seed: int, golds: int = 4) -> list[Question]:

@@ -18,13 +18,14 @@ from niah.backends.transformers.rope_sides import RopeSides
 from niah.backends.transformers.session import HFSession
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable
-from niah.kv.config import KVConfig
+from niah.kv.config import KVConfig, Placement
+from niah.kv.formats import Plain
 from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Prompt
 from tests.helpers import tiny_models
 
 SWITCH = 64
-FP32 = KVConfig("fp32", k_dtype="fp32", v_dtype="fp32")
+FP32 = KVConfig("fp32", Plain("fp32"), Plain("fp32"))
 
 
 def _config(kind: type, rope: dict[str, Any]) -> Any:
@@ -150,6 +151,6 @@ def test_the_embedding_is_as_before_afterwards() -> None:
 def test_a_ring_refuses_them() -> None:
     """Its ranks see a part of the sequence each, and would be turned by the frequencies of that part."""
     loaded = longrope()
-    ring = KVConfig("ring(2)", context_parallel=2)
+    ring = KVConfig("ring(2)", placement=Placement(context_parallel=2))
     with pytest.raises(BackendUnavailable, match="depend on the length"):
         Ring(Setting(loaded, ring, tiny_models.shape_of(loaded), threads=1))

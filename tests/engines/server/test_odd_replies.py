@@ -21,6 +21,7 @@ from niah.engines.base import ModelInfo, SessionRequest
 from niah.engines.server.http import HttpClient
 from niah.errors import CellError
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.prompts.tokens import COMPLETION, WordTokenizer
 from niah.types import Answer, Case, Failure, Prompt
 
@@ -41,7 +42,7 @@ PROMPT = Prompt(
     context_key="",
 )
 INFO = ModelInfo("m", "m", "r", TOKENIZER, COMPLETION)
-REQUEST = SessionRequest(KVConfig("fp16", "fp16", "fp16"), 64, True, lambda *_: False)
+REQUEST = SessionRequest(KVConfig("fp16", Plain("fp16"), Plain("fp16")), 64, True, lambda *_: False)
 
 LLAMA = (
     {"content": " seven", "tokens_predicted": 1, "completion_probabilities": [{"id": GOLD[0], "logprob": -0.5}]},

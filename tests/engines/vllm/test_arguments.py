@@ -25,7 +25,8 @@ from niah.engines.vllm.arguments import (
     stored_as,
 )
 from niah.errors import BackendUnavailable
-from niah.kv.config import KVConfig
+from niah.kv.config import AllTokens, KVConfig, Placement, Window
+from niah.kv.formats import Grouped, Nvfp4, TokenHead, TurboQuant
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
 from niah.models.known import builtin_shape
@@ -48,9 +49,13 @@ def settings(kv: KVConfig, model: str = "smollm2", *, on_cpu: bool = False, **op
         (parse_one("fp8"), True, "fp8_e4m3"),
         (parse_one("int8"), False, "int8_per_token_head"),
         (parse_one("int4"), False, "int4_per_token_head"),
-        (KVConfig("k8v4", k_dtype="int8", v_dtype="int4"), False, "turboquant_k8v4"),
-        (KVConfig("nvfp4", k_dtype="nvfp4", v_dtype="nvfp4"), False, "nvfp4"),
-        (KVConfig("tq", k_dtype="int3", v_dtype="int3", native=TQ3), False, "turboquant_3bit_nc"),
+        (KVConfig("k8v4", TokenHead("int8"), Grouped("int4", 32)), False, "turboquant_k8v4"),
+        (KVConfig("nvfp4", Nvfp4("nvfp4"), Nvfp4("nvfp4")), False, "nvfp4"),
+        (
+            KVConfig("tq", TurboQuant("int3", "keys"), TurboQuant("int3", "values"), native=TQ3),
+            False,
+            "turboquant_3bit_nc",
+        ),
     ],
 )
 def test_words(kv: KVConfig, on_cpu: bool, word: str) -> None:
@@ -65,7 +70,7 @@ def test_what_is_left_to_vllm_is_not_said() -> None:
 
 
 def test_a_window_is_put_on_every_layer() -> None:
-    overrides = settings(KVConfig("window", window=512))["hf_overrides"]
+    overrides = settings(KVConfig("window", tokens=Window(512)))["hf_overrides"]
     assert overrides["sliding_window"] == 512
     assert overrides["layer_types"] == ["sliding_attention"] * 30
 
@@ -74,10 +79,15 @@ def test_a_window_is_put_on_every_layer() -> None:
     ("kv", "model", "options", "expected"),
     [
         # three KV heads are replicated before the tokens can be split
-        (KVConfig("ring", context_parallel=2), "smollm2", {}, (6, 2, None)),
-        (KVConfig("ring", context_parallel=2), "deepseek-v3", {}, (2, 2, None)),
-        (KVConfig("ring", context_parallel=2), "deepseek-v3", {"context_parallel": "prefill"}, (None, None, 2)),
-        (KVConfig("tp", tp=4), "smollm2", {}, (4, None, None)),
+        (KVConfig("ring", placement=Placement(context_parallel=2)), "smollm2", {}, (6, 2, None)),
+        (KVConfig("ring", placement=Placement(context_parallel=2)), "deepseek-v3", {}, (2, 2, None)),
+        (
+            KVConfig("ring", placement=Placement(context_parallel=2)),
+            "deepseek-v3",
+            {"context_parallel": "prefill"},
+            (None, None, 2),
+        ),
+        (KVConfig("tp", placement=Placement(tensor_parallel=4)), "smollm2", {}, (4, None, None)),
     ],
 )
 def test_ranks(kv: KVConfig, model: str, options: dict[str, Any], expected: tuple[int | None, ...]) -> None:
@@ -87,7 +97,14 @@ def test_ranks(kv: KVConfig, model: str, options: dict[str, Any], expected: tupl
 
 
 def test_flags_and_keywords_say_the_same() -> None:
-    kv = KVConfig("all", k_dtype="int8", v_dtype="int8", skip_layers=(0, -1), offload="cpu", native=TQ3[1:])
+    kv = KVConfig(
+        "all",
+        TokenHead("int8"),
+        TokenHead("int8"),
+        placement=Placement(offload="cpu"),
+        skip_layers=(0, -1),
+        native=TQ3[1:],
+    )
     said = settings(kv, hybrid_manager=False)
     flags = as_flags(said)
     assert flags[flags.index("--kv-cache-dtype-skip-layers") :][:3] == ["--kv-cache-dtype-skip-layers", "0", "29"]
@@ -108,7 +125,7 @@ def test_the_formula_counts_what_vllm_stores() -> None:
     shape = builtin_shape("llama-3.1-8b")
     per_head = len(shape.layers) * 8
     assert kv_bytes(shape, stored_as(parse_one("int4"), shape), 1) == 136 * per_head
-    k8v4 = KVConfig("k8v4", k_dtype="int8", v_dtype="int4", granularity="group_token", group_size=32)
+    k8v4 = KVConfig("k8v4", TokenHead("int8"), Grouped("int4", 32))
     stored = stored_as(k8v4, shape)
     assert stored.skip_layers == (0, 1, 30, 31)
     assert kv_bytes(shape, stored, 1) == 8 * (28 * 196 + 4 * 512)
@@ -116,9 +133,9 @@ def test_the_formula_counts_what_vllm_stores() -> None:
 
 
 def test_a_window_that_did_not_take_effect() -> None:
-    window = KVConfig("window(512)", window=512)
+    window = KVConfig("window(512)", tokens=Window(512))
     check_windows(window, [512, 512], "m")
-    check_windows(replace(window, window=None), [None], "m")
+    check_windows(replace(window, tokens=AllTokens()), [None], "m")
     with pytest.raises(BackendUnavailable, match=r"full attention.*does not follow the override"):
         check_windows(window, [512, None], "m")
 

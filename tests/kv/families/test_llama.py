@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.config import block_bytes
+from niah.kv.formats import Block
 from niah.kv.grammar import parse_kv, parse_one
 from niah.kv.memory.formula_text import formula_text
 from niah.kv.memory.totals import MIB, kv_bytes, reference_bytes
@@ -19,7 +19,7 @@ SMOLLM2 = builtin_shape("smollm2-135m")
 
 @pytest.mark.parametrize(("dtype", "size"), BLOCKS.items())
 def test_bytes_of_a_block_and_of_a_head(dtype: str, size: int) -> None:
-    assert block_bytes(dtype) == size
+    assert Block(dtype).block_bytes == size
     layer = LayerShape("full", 1, 128, 128)
     toy = ModelShape("toy", (layer,), heads=1, hidden_size=128)
     assert kv_bytes(toy, parse_one(dtype), 7) == 7 * 2 * 4 * size
@@ -39,7 +39,7 @@ def test_names() -> None:
     names = [kv.name for kv in parse_kv("f16,Q8_0,q8_0(v=q4_0),llama,llama(k=q8_0,v=f16),llama(q8_0,q8_0)")]
     assert names == ["fp16", "q8_0", "q8_0(v=q4_0)", "llama", "llama(k=q8_0,v=f16)", "llama(k=q8_0,v=q8_0)"]
     mixed = parse_one("llama(k=q8_0,v=q4_1)")
-    assert (mixed.k_dtype, mixed.v_dtype, mixed.granularity, mixed.symmetric) == ("q8_0", "q4_1", "block", False)
+    assert (mixed.keys, mixed.values) == (Block("q8_0"), Block("q4_1"))
 
 
 @pytest.mark.parametrize(

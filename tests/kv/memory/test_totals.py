@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from niah.errors import ConfigError
-from niah.kv.config import KVConfig
+from niah.kv.config import Infini, KVConfig, SkipLayer, Window
+from niah.kv.formats import Grouped, KiviKeys, KiviValues, Nvfp4, Plain, TokenHead
 from niah.kv.grammar import parse_one
 from niah.kv.memory.formula_text import formula_text, naive_note
 from niah.kv.memory.table import memory_rows
@@ -85,10 +87,10 @@ def test_llama_4_chunks() -> None:
 
 
 def kivi(bits: int, residual: int = 128) -> KVConfig:
-    return KVConfig("kivi", f"int{bits}", f"int{bits}", "kivi", group_size=32, symmetric=False, residual=residual)
+    return KVConfig("kivi", KiviKeys(f"int{bits}", 32), KiviValues(f"int{bits}", 32), residual=residual)
 
 
-K8V4 = KVConfig("k8v4", "int8", "int4", "group_token", group_size=64, symmetric=False)
+K8V4 = KVConfig("k8v4", TokenHead("int8"), Grouped("int4", 64))
 
 
 def _whole(name: str) -> KVConfig:
@@ -96,9 +98,9 @@ def _whole(name: str) -> KVConfig:
     return replace(parse_one(name), skip_layers=())
 
 
-NVFP4 = KVConfig("nvfp4", "nvfp4", "nvfp4", "group_token")
-QUANTO2 = KVConfig("quanto2", "int2", "int2", "group_token", group_size=64, symmetric=False)
-INT4_TOKEN = KVConfig("int4t", "int4", "int4", "token_head", symmetric=False)
+NVFP4 = KVConfig("nvfp4", Nvfp4("nvfp4"), Nvfp4("nvfp4"))
+QUANTO2 = KVConfig("quanto2", Grouped("int2", 64), Grouped("int2", 64))
+INT4_TOKEN = KVConfig("int4t", TokenHead("int4"), TokenHead("int4"))
 GROUP_64 = parse_one("int4(group_size=64)")
 
 
@@ -107,7 +109,7 @@ GROUP_64 = parse_one("int4(group_size=64)")
     [
         (BF16, 256, 512, 1024),
         (parse_one("auto"), 256, 512, 1024),
-        (KVConfig("fp32", "fp32", "fp32"), 512, 1024, 2048),
+        (KVConfig("fp32", Plain("fp32"), Plain("fp32")), 512, 1024, 2048),
         (parse_one("fp8"), 128, 256, 512),
         (parse_one("fp8_e5m2"), 128, 256, 512),
         (parse_one("fp8(scales=checkpoint)"), 128, 256, 512),
@@ -196,24 +198,24 @@ def test_int8_and_int4_equal_arrays_really_packed() -> None:
 
 
 def test_residual_tokens_stay_in_16_bit() -> None:
-    kv = KVConfig("r", "int8", "int8", "token_head", residual=16)
+    kv = KVConfig("r", TokenHead("int8"), TokenHead("int8"), residual=16)
     assert kv_bytes(one_head(64), kv, 10) == 10 * 256
     assert kv_bytes(one_head(64), kv, 100) == 84 * 136 + 16 * 256
 
 
 def test_window_override_and_sinks() -> None:
-    streaming = KVConfig("s", window=512, sinks=4)
+    streaming = KVConfig("s", tokens=Window(512, 4))
     assert kv_bytes(one_head(64), streaming, 100) == 100 * 256
     assert kv_bytes(one_head(64), streaming, 10_000) == 516 * 256
     # the model's own smaller window stays
     assert kv_bytes(one_head(64, window=128), streaming, 10_000) == 128 * 256
-    assert kv_bytes(one_head(64, window=4096), KVConfig("w", window=512), 10_000) == 512 * 256
+    assert kv_bytes(one_head(64, window=4096), KVConfig("w", tokens=Window(512)), 10_000) == 512 * 256
 
 
 @pytest.mark.parametrize(("skip", "skipped"), [((0, 1), 2), ((-1,), 1), ((0, -18), 1), (("sliding_window",), 15)])
-def test_skipped_layers_stay_in_16_bit(skip: tuple[int | str, ...], skipped: int) -> None:
+def test_skipped_layers_stay_in_16_bit(skip: tuple[SkipLayer, ...], skipped: int) -> None:
     gemma = builtin_shape("gemma-3-270m")
-    kv = KVConfig("int8", "int8", "int8", "token_head", skip_layers=skip)
+    kv = KVConfig("int8", TokenHead("int8"), TokenHead("int8"), skip_layers=skip)
     # within every window all 18 layers are alike: 1,024 B in 16 bit, 520 B in 8 bit
     assert kv_bytes(gemma, kv, 100) == 100 * (skipped * 1024 + (18 - skipped) * 520)
 
@@ -227,7 +229,7 @@ def test_merged_kv_heads() -> None:
 
 def test_infini_memory_is_constant_beyond_the_segment() -> None:
     llama = builtin_shape("llama-3.1-8b")
-    kv = KVConfig("infini", memory="infini", segment=2048)
+    kv = KVConfig("infini", memory=Infini(2048))
     memory = 32 * 8 * (128 * 128 + 128) * 4
     assert memory == 16_908_288
     assert kv_bytes(llama, kv, K128) == kv_bytes(llama, kv, K4) == memory + 131_072 * 2048
@@ -254,14 +256,7 @@ def test_latents_are_not_quantised(kv: KVConfig, match: str) -> None:
         (GROUP_64, 96, r"96 = 1 × 64 \+ 32"),
         (parse_one("int4"), 16, r"16 = 0 × 32 \+ 16"),
         (INT4_TOKEN, 65, "65 elements of 4 bits"),
-        (KVConfig("x", "int5", "int5"), 64, "'int5'"),
-        (KVConfig("x", "int8", "int8", "channel"), 64, "'channel'"),
-        (KVConfig("x", sinks=4), 64, "4 sinks need a window"),
-        (KVConfig("x", memory="infini"), 64, "segment"),
-        (KVConfig("x", "int8", "int8", "token_head", skip_layers=(9,)), 64, "layers 0 to 1"),
-        (KVConfig("x", skip_layers=("first",)), 64, "'first'"),
-        (kivi(2, residual=0), 64, "positive multiple"),
-        (kivi(2, residual=100), 64, "positive multiple"),
+        (KVConfig("x", TokenHead("int8"), TokenHead("int8"), skip_layers=(9,)), 64, "layers 0 to 1"),
     ],
 )
 def test_impossible_settings_are_refused(kv: KVConfig, dim: int, match: str) -> None:
@@ -269,8 +264,24 @@ def test_impossible_settings_are_refused(kv: KVConfig, dim: int, match: str) -> 
         kv_bytes(one_head(dim, layers=2), kv, 10)
 
 
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: Plain("int5"), "no element type 'int5'"),
+        (lambda: Grouped("int4", 3), "group_size 3 must be a multiple of 2"),
+        (lambda: KVConfig("x", memory=Infini(0)), "segment is 0"),
+        (lambda: KVConfig("x", tokens=Window(8, -1)), "sinks is -1"),
+        (lambda: kivi(2, residual=0), "positive multiple"),
+        (lambda: kivi(2, residual=100), "positive multiple"),
+    ],
+)
+def test_values_that_are_no_setting_cannot_be_made(make: Callable[[], object], match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        make()
+
+
 def test_skipping_every_layer_makes_any_group_fit() -> None:
-    kv = KVConfig("x", "int4", "int4", "group_token", group_size=32, skip_layers=(0,))
+    kv = KVConfig("x", Grouped("int4", 32), Grouped("int4", 32), skip_layers=(0,))
     assert kv_bytes(one_head(80), kv, 10) == 10 * 320
 
 
@@ -375,7 +386,7 @@ def test_formula_text_evaluates_to_the_bytes(model: str, setting: str, tokens: i
 def test_formula_text_of_other_settings() -> None:
     llama = builtin_shape("llama-3.1-8b")
     assert formula_text(llama, BF16) == "2 × 32 layers × 8 KV heads × 128 × T × 2 B = 131,072 B × T"
-    infini = KVConfig("i", memory="infini", segment=2048)
+    infini = KVConfig("i", memory=Infini(2048))
     assert evaluate(formula_text(llama, infini), 9000) == kv_bytes(llama, infini, 9000)
     latent = builtin_shape("deepseek-v3")
     text = "61 layers × (512 + 64) latent elements × T × 2 B = 70,272 B × T"

@@ -8,6 +8,7 @@ import pytest
 
 from niah.engines.memory import usage_by_formula
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain, TokenHead
 from niah.models.shape import ModelShape
 from niah.types import KVUsage
 
@@ -24,7 +25,7 @@ SHAPE = ModelShape.from_config(
     name="small",
 )
 TOKEN = 2 * 2 * (32 + 32)  # elements of one token
-INT8 = KVConfig("int8", "int8", "int8", granularity="token_head")
+INT8 = KVConfig("int8", TokenHead("int8"), TokenHead("int8"))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ INT8 = KVConfig("int8", "int8", "int8", granularity="token_head")
         (KVConfig("bf16"), 10 * TOKEN * 2),
         # a byte an element and 4 bytes of scale for each of 2 layers · 2 heads · keys and values
         (INT8, 10 * (TOKEN + 2 * 2 * 2 * 4)),
-        (KVConfig("auto", "auto", "auto"), None),
+        (KVConfig("auto", Plain("auto"), Plain("auto")), None),
     ],
 )
 def test_bytes_by_hand(kv: KVConfig, formula: int | None) -> None:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+import torch
 from transformers import cache_utils
 
 from niah import registry
-from niah.backends.transformers.cache.layer import CacheFormat, Codec, Side, StoredLayer
-from niah.backends.transformers.stored import objection, takes
+from niah.backends.transformers.cache.layer import DTYPES, CacheFormat, Codec, Side, StoredLayer
+from niah.backends.transformers.support import FORMATS
 from niah.errors import ConfigError
 from niah.kv.config import KVConfig
-from niah.kv.memory.totals import setting_of_layer
+from niah.kv.formats import Format
+from niah.kv.memory.formulas import setting_of_layer
 from niah.models.shape import ModelShape
 
 
-def _plugins() -> Iterator[CacheFormat]:
-    for name in registry.names("formats"):
-        yield registry.load("formats", name)
+def _stores(pair: tuple[str, str]) -> CacheFormat:
+    """The file that stores an element in a layout.
 
-
-def _plugin(kv: KVConfig, element: str) -> CacheFormat:
-    for plugin in _plugins():
-        if any(takes(one, kv, element) for one in plugin.stores):
-            return plugin
-    raise ConfigError(f"{kv.name}: {objection(kv, element) or f'no cache layer stores {element}'}.")
-
-
-def stored_dtypes() -> frozenset[str]:
-    """Element types that some file here can store."""
-    return frozenset(element for plugin in _plugins() for one in plugin.stores for element in one.elements)
+    Raises:
+        ConfigError: none does.
+    """
+    added = {name: registry.load("formats", name) for name in registry.added("formats")}
+    name = next((name for name, plugin in added.items() if pair in plugin.stores), None)
+    name = name or next((name for name, pairs in FORMATS.items() if pair in pairs), None)
+    if name is None:
+        raise ConfigError(f"no cache layer stores {pair[0]} with the layout {pair[1]}.")
+    found: CacheFormat = registry.load("formats", name)
+    return found
 
 
 def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
@@ -40,7 +39,7 @@ def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
         if layer.kind == "shared":
             layers += _nothing()
             continue
-        window = min((w for w in (layer.window, kv.window) if w is not None), default=None)
+        window = min((w for w in (layer.window, kv.window.size if kv.window else None) if w is not None), default=None)
         layers.append(_layer(setting_of_layer(shape, kv, index), shape.native_dtype, window))
     return cache_utils.Cache(layers=layers)
 
@@ -68,13 +67,17 @@ def library_differs(config: Any, shape: ModelShape | None) -> str:
 
 
 def _layer(kv: KVConfig, sixteen_bit: str, window: int | None) -> StoredLayer:
-    return StoredLayer(_stored(kv, "k", sixteen_bit), _stored(kv, "v", sixteen_bit), window)
+    keys, values = (_side(kv, stored, DTYPES[sixteen_bit]) for _, stored in kv.sides)
+    return StoredLayer(keys, values, window)
 
 
-def _stored(kv: KVConfig, side: str, sixteen_bit: str) -> Codec | Side:
-    plugin = _plugin(kv, kv.k_dtype if side == "k" else kv.v_dtype)
-    made: Codec | Side = plugin.codec(kv, side) if plugin.side is None else plugin.side(kv, side, sixteen_bit)
-    return made
+def _side(kv: KVConfig, stored: Format, sixteen_bit: torch.dtype) -> Codec | Side:
+    plugin = _stores(stored.pair)
+    if plugin.side is not None:
+        return plugin.side(stored, kv.residual, sixteen_bit)
+    if plugin.codec is None:
+        raise ConfigError(f"the stored format {plugin.name!r} has neither a codec nor a side.")
+    return plugin.codec(stored)
 
 
 def _nothing() -> list[cache_utils.CacheLayerMixin]:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Protocol
 import torch
 from transformers.cache_utils import CacheLayerMixin
 
-from niah.backends.transformers.stored import Stored
 from niah.registry import Plugin
 
+# unquantised element types
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 # slots by which a layer grows when nobody has reserved room: a few large steps copy less than many small ones
 GROWTH_SLOTS = 512
 
@@ -39,16 +40,16 @@ class CacheFormat(Plugin):
     """A cache format.
 
     Attributes:
-        stores: element types and their scales, as ``_stored`` declares them.
-        codec: ``(KVConfig, "k" or "v") -> Codec``, where a format needs no more than that.
-        side: ``(KVConfig, "k" or "v", the model's 16-bit type) -> Side`` in place of ``codec``, where tokens do not
-            stand alone.
+        stores: pairs of element type and layout, see ``Format.pair``.
+        codec: from a ``Format`` to its ``Codec``, where a format needs no more than that.
+        side: from a ``Format``, the residual and the type of what stays in 16 bit to a ``Side``, in place of ``codec``
+            where tokens do not stand alone.
     """
 
     kind: ClassVar[str] = "formats"
-    stores: tuple[Stored, ...]
-    codec: Any = None
-    side: Any = None
+    stores: frozenset[tuple[str, str]]
+    codec: Callable[[Any], Codec] | None = None
+    side: Callable[[Any, int, torch.dtype], Side] | None = None
 
 
 class Side:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 
 from niah.backends.transformers.cache.layer import CacheFormat, Codec
-from niah.backends.transformers.stored import FP8
-from niah.kv.config import KVConfig
+from niah.backends.transformers.support import FORMATS
+from niah.kv.formats import TensorScale, TokenHead
 
 MIN_SCALE = 1e-6
 DTYPES = {"fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
@@ -60,9 +60,8 @@ class Fp8:
         return self._table.index_select(0, codes.flatten().int()).view(payload.shape)
 
 
-def _codec(kv: KVConfig, side: str) -> Codec:
-    element = kv.k_dtype if side == "k" else kv.v_dtype
-    return Fp8(element, dynamic=kv.scales == "dynamic", rounding=kv.rounding)
+def _codec(stored: TensorScale | TokenHead) -> Codec:
+    return Fp8(stored.element, dynamic=isinstance(stored, TokenHead), rounding=stored.rounding)
 
 
-PLUGIN = CacheFormat("fp8", "8-bit floats with unit or dynamic scales", FP8, codec=_codec)
+PLUGIN = CacheFormat("fp8", "8-bit floats with unit or dynamic scales", FORMATS["fp8"], codec=_codec)

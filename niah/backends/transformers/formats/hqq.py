@@ -9,20 +9,18 @@ from transformers import cache_utils
 
 from niah.backends.transformers.cache.layer import CacheFormat, Side
 from niah.backends.transformers.cache.library import LibrarySide
-from niah.backends.transformers.formats.plain import DTYPES
-from niah.backends.transformers.stored import HQQ
-from niah.kv.config import ELEMENT_BITS, KVConfig
-from niah.kv.memory.library import quantised_tokens
+from niah.backends.transformers.support import FORMATS
+from niah.kv.formats import Hqq
 
 # groups of neighbours along head_dim, per token; axis 0 would mix tokens and heads by an accident of their number
 _AXIS = 1
 
 
 class _HQQ:
-    def __init__(self, kv: KVConfig, bits: int) -> None:
-        self._kv, self._bits = kv, bits
+    def __init__(self, stored: Hqq) -> None:
+        self._stored = stored
         self._layer = cache_utils.HQQQuantizedLayer(
-            nbits=bits, axis_key=_AXIS, axis_value=_AXIS, q_group_size=kv.group_size
+            nbits=stored.bits, axis_key=_AXIS, axis_value=_AXIS, q_group_size=stored.group_size
         )
 
     def quantise(self, states: torch.Tensor) -> Any:
@@ -39,12 +37,11 @@ class _HQQ:
         return payload, meta["scale"], meta["zero"]
 
     def whole(self, states: torch.Tensor) -> int:
-        return quantised_tokens(self._kv, self._bits, states.shape[1] * states.shape[3], states.shape[2])
+        return self._stored.quantized_tokens(states.shape[1] * states.shape[3], states.shape[2])
 
 
-def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
-    element = kv.k_dtype if side == "k" else kv.v_dtype
-    return LibrarySide(_HQQ(kv, ELEMENT_BITS[element]), element, DTYPES[sixteen_bit])
+def _side(stored: Hqq, residual: int, dtype: torch.dtype) -> Side:  # noqa: ARG001
+    return LibrarySide(_HQQ(stored), stored.element, dtype)
 
 
-PLUGIN = CacheFormat("hqq", "hqq in transformers' QuantizedCache", HQQ, side=_side)
+PLUGIN = CacheFormat("hqq", "hqq in transformers' QuantizedCache", FORMATS["hqq"], side=_side)

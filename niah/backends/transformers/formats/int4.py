@@ -6,8 +6,8 @@ import torch
 
 from niah.backends.transformers.cache.layer import CacheFormat, Codec
 from niah.backends.transformers.cache.packing import pack, quantise, restore, unpack
-from niah.backends.transformers.stored import INT4
-from niah.kv.config import KVConfig
+from niah.backends.transformers.support import FORMATS
+from niah.kv.formats import Grouped
 
 
 class TokenGroups:
@@ -35,10 +35,8 @@ class TokenGroups:
         return restore(codes, scale.unsqueeze(-1), low.unsqueeze(-1)).flatten(-2).to(dtype)
 
 
-def _codec(kv: KVConfig, side: str) -> Codec:
-    if kv.group_size is None:
-        raise ValueError(f"int4 {side} storage needs groups along head_dim")
-    return TokenGroups(4, kv.group_size)
+def _codec(stored: Grouped) -> Codec:
+    return TokenGroups(stored.bits, stored.group_size)
 
 
-PLUGIN = CacheFormat("int4", "4-bit integers in groups along head_dim", INT4, codec=_codec)
+PLUGIN = CacheFormat("int4", "4-bit integers in groups along head_dim", FORMATS["int4"], codec=_codec)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import torch
 
-from niah.backends.transformers.cache.layer import CacheFormat, Codec
-from niah.backends.transformers.stored import INT8
-from niah.kv.config import KVConfig
+from niah.backends.transformers.cache.layer import CacheFormat
+from niah.backends.transformers.support import FORMATS
 
 MIN_SCALE = 1e-6
 
@@ -32,8 +31,6 @@ class Int8TokenHead:
         return (payload.float().mul_(scale)).to(dtype)
 
 
-def _codec(kv: KVConfig, side: str) -> Codec:  # noqa: ARG001
-    return Int8TokenHead()
-
-
-PLUGIN = CacheFormat("int8", "8-bit integers, one fp32 scale per token and head", INT8, codec=_codec)
+PLUGIN = CacheFormat(
+    "int8", "8-bit integers, one fp32 scale per token and head", FORMATS["int8"], codec=lambda _: Int8TokenHead()
+)

@@ -15,9 +15,8 @@ import torch
 from niah.backends.transformers.cache.layer import GROWTH_SLOTS, CacheFormat, Codec, Side
 from niah.backends.transformers.cache.packing import pack, quantise, restore, unpack
 from niah.backends.transformers.formats.int4 import TokenGroups
-from niah.backends.transformers.formats.plain import DTYPES
-from niah.backends.transformers.stored import KIVI
-from niah.kv.config import ELEMENT_BITS, KVConfig
+from niah.backends.transformers.support import FORMATS
+from niah.kv.formats import KiviKeys, KiviValues
 
 
 class ChannelGroups:
@@ -142,14 +141,11 @@ class ResidualSide(Side):
         return twin
 
 
-def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
-    if kv.group_size is None:
-        raise ValueError("KIVI needs a group size")
-    dtype = DTYPES[sixteen_bit]
-    if side == "k":
-        codec = ChannelGroups(ELEMENT_BITS[kv.k_dtype], kv.group_size)
-        return ResidualSide(codec, kv.group_size, kv.residual, dtype, whole=True)
-    return ResidualSide(TokenGroups(ELEMENT_BITS[kv.v_dtype], kv.group_size), 1, kv.residual, dtype, whole=False)
+def _side(stored: KiviKeys | KiviValues, residual: int, dtype: torch.dtype) -> Side:
+    if isinstance(stored, KiviKeys):
+        codec = ChannelGroups(stored.bits, stored.group_size)
+        return ResidualSide(codec, stored.group_size, residual, dtype, whole=True)
+    return ResidualSide(TokenGroups(stored.bits, stored.group_size), 1, residual, dtype, whole=False)
 
 
-PLUGIN = CacheFormat("kivi", "keys per channel, values per token, a residual in 16 bit", KIVI, side=_side)
+PLUGIN = CacheFormat("kivi", "keys per channel, values per token, a residual in 16 bit", FORMATS["kivi"], side=_side)

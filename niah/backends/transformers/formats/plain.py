@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from niah.backends.transformers.cache.layer import CacheFormat, Codec
-from niah.backends.transformers.stored import PLAIN
-from niah.kv.config import KVConfig
-
-DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+from niah.backends.transformers.cache.layer import DTYPES, CacheFormat, Codec
+from niah.backends.transformers.support import FORMATS
+from niah.kv.formats import Plain
 
 
-class Plain:
+class PlainCodec:
     """Stores elements in one float dtype; reading in the same dtype is a view, not a copy."""
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -25,8 +23,8 @@ class Plain:
         return parts[0].to(dtype)
 
 
-def _codec(kv: KVConfig, side: str) -> Codec:
-    return Plain(DTYPES[kv.k_dtype if side == "k" else kv.v_dtype])
+def _codec(stored: Plain) -> Codec:
+    return PlainCodec(DTYPES[stored.element])
 
 
-PLUGIN = CacheFormat("plain", "unquantised elements of 16 or 32 bit", PLAIN, codec=_codec)
+PLUGIN = CacheFormat("plain", "unquantised elements of 16 or 32 bit", FORMATS["plain"], codec=_codec)

@@ -12,9 +12,8 @@ from transformers import cache_utils
 from niah.backends.transformers.cache.layer import CacheFormat, Side
 from niah.backends.transformers.cache.library import LibrarySide
 from niah.backends.transformers.cache.packing import unpack
-from niah.backends.transformers.formats.plain import DTYPES
-from niah.backends.transformers.stored import QUANTO
-from niah.kv.config import ELEMENT_BITS, KVConfig
+from niah.backends.transformers.support import FORMATS
+from niah.kv.formats import Quanto
 
 # groups of neighbours along head_dim, per token; transformers' default
 _AXIS = 0
@@ -66,11 +65,8 @@ def _unpack(packed: torch.Tensor, bits: int) -> torch.Tensor:
     return unpack(packed, bits, dim=0)
 
 
-def _side(kv: KVConfig, side: str, sixteen_bit: str) -> Side:
-    element = kv.k_dtype if side == "k" else kv.v_dtype
-    if kv.group_size is None:
-        raise ValueError("quanto needs a group size")
-    return LibrarySide(_Quanto(ELEMENT_BITS[element], kv.group_size), element, DTYPES[sixteen_bit])
+def _side(stored: Quanto, residual: int, dtype: torch.dtype) -> Side:  # noqa: ARG001
+    return LibrarySide(_Quanto(stored.bits, stored.group_size), stored.element, dtype)
 
 
-PLUGIN = CacheFormat("quanto", "optimum-quanto in transformers' QuantizedCache", QUANTO, side=_side)
+PLUGIN = CacheFormat("quanto", "optimum-quanto in transformers' QuantizedCache", FORMATS["quanto"], side=_side)

@@ -149,14 +149,16 @@ class Infini(Running):
         super().__init__(setting)
         self._rotary = Rotary(self.loaded.model)
         self._held: Cache | None = None
+        if self.kv.memory is None:
+            raise ValueError(f"{self.kv.name} asks for no compressive memory")
+        self._memory = self.kv.memory
 
     def attached(self) -> AbstractContextManager[Any]:
         return attention_method(self.loaded.model, self._attend)
 
     def cache(self) -> Cache:
         plain = super().cache()
-        segment = self.kv.segment or 1
-        layers = [InfiniLayer(*layer.codecs, segment) for layer in self.layers(plain)]
+        layers = [InfiniLayer(*layer.codecs, self._memory.segment) for layer in self.layers(plain)]
         return Cache(layers=layers)
 
     def prefill(self, held: Cache, ids: Sequence[int], start: int) -> torch.Tensor:
@@ -193,7 +195,7 @@ class Infini(Running):
         positions = torch.arange(layer.seen - layer.slots, layer.seen, device=layer.device)
         keys, values = layer.end_segment()
         if layer.memory is not None:
-            layer.memory.take(self._rotary.shift(keys, -positions, module), values, self.kv.memory_update)
+            layer.memory.take(self._rotary.shift(keys, -positions, module), values, self._memory.update)
 
     def _piece(
         self, layer: InfiniLayer, module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **rest: Any
@@ -203,26 +205,26 @@ class Infini(Running):
         keys, values = layer.append(key, value)
         mask = torch.ones(count, before + count, dtype=torch.bool, device=query.device).tril(before)
         local, _ = grouped_sdpa(module, query, keys, values, mask[None, None], **rest)
-        if layer.memory is None or not layer.memory.segments or not self.kv.memory_gate:
+        if layer.memory is None or not layer.memory.segments or not self._memory.gate:
             return local
         features = features_of(self._rotary.shift(query, -positions, module))
         batch, heads, _, dim = features.shape
         grouped = features.reshape(batch, keys.shape[1], -1, dim)  # heads of one KV head are neighbors
         read = layer.memory.read(grouped).view(batch, heads, count, -1).transpose(1, 2)
-        gate = self.kv.memory_gate
+        gate = self._memory.gate
         return (gate * read + (1 - gate) * local.float()).to(local.dtype)
 
     def effective(self, held: Cache) -> dict[str, Any]:
         return {
             **super().effective(held),
-            "kv.segment": self.kv.segment,
-            "kv.memory": f"compressive, {self.kv.memory_update} rule, gate {self.kv.memory_gate:g}, fp32",
+            "kv.segment": self._memory.segment,
+            "kv.memory": f"compressive, {self._memory.update} rule, gate {self._memory.gate:g}, fp32",
             "kv.trained": "no: mechanism and memory, not trained",
         }
 
 
 def _applies(kv: KVConfig) -> bool:
-    return kv.memory == "infini"
+    return kv.memory is not None
 
 
 PLUGIN = Method("infini", "a compressive memory and a local segment", _applies, Infini)

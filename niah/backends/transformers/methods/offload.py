@@ -38,7 +38,7 @@ class Offloaded(Running):
 
 
 def _applies(kv: KVConfig) -> bool:
-    return kv.offload is not None
+    return kv.placement.offload is not None
 
 
 PLUGIN = Method("offload", "the cache in host memory, one layer at a time on the device", _applies, Offloaded)

@@ -38,7 +38,7 @@ class Ring(Running):
                 f"{self.kv.name}: the rotary frequencies of this model depend on the length of the whole sequence, and "
                 "each rank sees a part of it. Use a setting without a ring."
             )
-        self.ranks = self.kv.context_parallel
+        self.ranks = self.kv.placement.context_parallel
         self._own = Rank(self.loaded, self.kv, self.shape, 0, self.ranks)
         self._group = RingGroup(setting, self.ranks)
         self._numbers = itertools.count(1)
@@ -135,7 +135,7 @@ class Ring(Running):
 
 
 def _applies(kv: KVConfig) -> bool:
-    return kv.context_parallel > 1
+    return kv.placement.context_parallel > 1
 
 
 PLUGIN = Method("ring", "the sequence spread over processes", _applies, Ring)

@@ -22,7 +22,7 @@ from niah.backends.transformers.attention import attention_method, grouped_sdpa
 from niah.backends.transformers.cache.rotary import Rotary
 from niah.backends.transformers.method import Method, Running, Setting
 from niah.backends.transformers.packed import View
-from niah.kv.config import KVConfig
+from niah.kv.config import KVConfig, Window
 from niah.models.shape import LayerShape
 
 
@@ -39,7 +39,8 @@ class Windowed(Running):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self.renumbers = self.kv.sinks > 0 and self.kv.sink_positions == "in_cache"
+        self._asked = self.kv.window or Window(0)
+        self.renumbers = self._asked.sinks > 0 and self._asked.positions == "in_cache"
         self._rotary = Rotary(self.loaded.model) if self.renumbers else None
         self._turns: dict[tuple[int, int], _Turn] = {}
         self._view: View | None = None
@@ -49,10 +50,10 @@ class Windowed(Running):
 
     def reach(self, own: int | None) -> tuple[int | None, int]:
         """(window, sinks) of a layer that has a window of its ``own`` or none; a smaller one stays as it is."""
-        window = self.kv.window or 0
-        if own is not None and own <= window + self.kv.sinks:
+        asked = self._asked
+        if own is not None and own <= asked.size + asked.sinks:
             return own, 0
-        return window, self.kv.sinks
+        return asked.size, asked.sinks
 
     def cache(self) -> Cache:
         held = super().cache()
@@ -107,12 +108,12 @@ class Windowed(Running):
         return {
             **super().effective(held),
             "kv.windows": ",".join(f"{window}+{sinks} sinks" if sinks else str(window) for window, sinks in reaches),
-            **({"kv.sink_positions": self.kv.sink_positions} if self.kv.sinks else {}),
+            **({"kv.sink_positions": self._asked.positions} if self._asked.sinks else {}),
         }
 
 
 def _applies(kv: KVConfig) -> bool:
-    return kv.window is not None and kv.memory == "kv"
+    return isinstance(kv.tokens, Window)
 
 
 PLUGIN = Method("streaming", "layers that keep the newest tokens, and the first ones as sinks", _applies, Windowed)

@@ -100,7 +100,7 @@ class RingGroup:
             "transport": self.transport,
             "meeting": str(self._meeting),
             "source": setting.source,
-            "kv": setting.kv.to_json(),
+            "elements": [setting.kv.keys.element, setting.kv.values.element],
             "threads": max(1, setting.threads // self._ranks),
             "load": {
                 **(setting.load or {}),

@@ -21,6 +21,7 @@ from niah.backends.transformers.options import TransformersOptions
 from niah.backends.transformers.ring.group import join
 from niah.backends.transformers.ring.share import Rank
 from niah.kv.config import KVConfig
+from niah.kv.formats import Plain
 from niah.models.shape import ModelShape
 
 
@@ -60,7 +61,9 @@ def main() -> None:
     _say("loaded")
     join(told["transport"], Path(told["meeting"]), told["rank"], told["ranks"])
     shape = ModelShape.from_config(loaded.model.config.to_dict(), name=told["source"])
-    rank = Rank(loaded, KVConfig.from_json(told["kv"]), shape, told["rank"], told["ranks"])
+    # blocks travel unquantised, and the ring excludes what drops tokens: the types are all that there is to a setting
+    kv = KVConfig("ring", keys=Plain(told["elements"][0]), values=Plain(told["elements"][1]))
+    rank = Rank(loaded, kv, shape, told["rank"], told["ranks"])
     with torch.inference_mode(), attention_method(loaded.model, rank.attend):
         while True:
             _do(rank, json.loads(lines.get()))

@@ -10,7 +10,7 @@ from niah.backends.transformers.formats.fp8 import Fp8
 from niah.backends.transformers.formats.int4 import TokenGroups
 from niah.backends.transformers.formats.int8 import Int8TokenHead
 from niah.backends.transformers.formats.kivi import ChannelGroups
-from niah.backends.transformers.formats.plain import Plain
+from niah.backends.transformers.formats.plain import PlainCodec
 
 
 def _states(values: list[float]) -> torch.Tensor:
@@ -72,9 +72,9 @@ def test_int4_refuses_a_group_that_does_not_divide() -> None:
 
 def test_plain_reads_the_same_dtype_without_a_copy() -> None:
     states = torch.randn(1, 1, 4, 8)
-    (stored,) = Plain(torch.float32).encode(states)
-    assert Plain(torch.float32).decode((stored,), torch.float32).data_ptr() == states.data_ptr()
-    (half,) = Plain(torch.bfloat16).encode(states)
+    (stored,) = PlainCodec(torch.float32).encode(states)
+    assert PlainCodec(torch.float32).decode((stored,), torch.float32).data_ptr() == states.data_ptr()
+    (half,) = PlainCodec(torch.bfloat16).encode(states)
     assert half.dtype == torch.bfloat16
 
 

@@ -53,14 +53,14 @@ def test_a_ring_equals_one_rank(ring: Running, tokens: int) -> None:
     """Contexts shorter than the ring, of uneven shares, and longer than the share of one rank."""
     with running(tiny_models.llama(), _full("bf16")) as plain:
         _, expected = fill(plain, ids_of(tokens))
-    held, logits = fill(ring, ids_of(tokens), chunk=9 * ring.kv.context_parallel)
+    held, logits = fill(ring, ids_of(tokens), chunk=9 * ring.kv.placement.context_parallel)
     assert torch.allclose(logits, expected, atol=1e-4)
     shares = [int(size) for size in ring.effective(held)["kv.ring_bytes_per_rank"].split(", ")]
     total = kv_bytes(ring.shape, ring.kv, tokens)
     assert ring.logical_bytes(held, tokens) == total == sum(shares)
     # each rank has its share of the tokens, rounded up or down
     assert max(shares) - min(shares) <= total // tokens
-    assert len(shares) == ring.kv.context_parallel
+    assert len(shares) == ring.kv.placement.context_parallel
 
 
 def test_packed_questions_fork_and_crop_equal_one_rank(ring: Running) -> None:
