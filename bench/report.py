@@ -39,11 +39,11 @@ def made_up_rows(count: int) -> list[Row]:
             for depth in DEPTHS:
                 for trial in range(trials):
                     loss = 0.02 * index * (length / 131_072) * (2 if 0.2 < depth < 0.8 else 1) + 0.01
-                    rows.append(_row(kv, size, length, depth, trial, rng.random() >= loss, rng))
+                    rows.append(_row(kv, size, length, depth, trial, rng, right=rng.random() >= loss))
     return rows[:count]
 
 
-def _row(kv: str, size: int, length: int, depth: float, trial: int, right: bool, rng: random.Random) -> Row:
+def _row(kv: str, size: int, length: int, depth: float, trial: int, rng: random.Random, *, right: bool) -> Row:
     value = str(rng.randrange(1_000_000, 10_000_000))
     tokens = length - 24
     return Row(
@@ -63,7 +63,7 @@ def made_up_surroundings(rows: list[Row]) -> Surroundings:
     text = "The miller of the valley counted his sacks and wrote the number down in a small book. " * 3
     pairs = {
         row.pair_id: Surrounding(
-            text[:240], f"The special number is {row.expected[0]}.", text[:240], "Which?", "It is", True
+            text[:240], f"The special number is {row.expected[0]}.", text[:240], "Which?", "It is", matches=True
         )
         for row in rows
     }

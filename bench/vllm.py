@@ -73,7 +73,7 @@ def main() -> None:
 async def ours(plan, kv, groups) -> tuple[list[str], float, float]:
     started = time.perf_counter()
     async with plan.backend.open(plan.options, plan.info) as engine:
-        request = SessionRequest(kv, max(plan.lengths), True, plan.workshop.task.is_complete)
+        request = SessionRequest(kv, max(plan.lengths), reuse=True, is_complete=plan.workshop.task.is_complete)
         async with engine.session(request) as session:
             loaded = time.perf_counter()
             replies = await asyncio.gather(*(session.answer(group) for group in groups))

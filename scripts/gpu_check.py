@@ -154,7 +154,7 @@ def llama(*, small: bool) -> tuple[type, Any]:
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32 if small else 128}
     if not small:
         heads |= {"num_attention_heads": 16, "num_key_value_heads": 4}
-    return LlamaForCausalLM, LlamaConfig(num_hidden_layers=2 if small else 8, **_common(small), **sizes, **heads)
+    return LlamaForCausalLM, LlamaConfig(num_hidden_layers=2 if small else 8, **_common(small=small), **sizes, **heads)
 
 
 def gemma3(*, small: bool) -> tuple[type, Any]:
@@ -171,7 +171,7 @@ def gemma3(*, small: bool) -> tuple[type, Any]:
         num_attention_heads=4,
         num_key_value_heads=1,
         head_dim=32 if small else 256,
-        **_common(small),
+        **_common(small=small),
         **sizes,
     )
 
@@ -192,11 +192,11 @@ def deepseek(*, small: bool) -> tuple[type, Any]:
         qk_nope_head_dim=32 if small else 128,
         v_head_dim=32 if small else 128,
         q_lora_rank=None,
-        **_common(small),
+        **_common(small=small),
     )
 
 
-def _common(small: bool) -> dict[str, Any]:
+def _common(*, small: bool) -> dict[str, Any]:
     return {"vocab_size": 128 if small else 4096, "max_position_embeddings": 262_144, "eos_token_id": 2,
             "bos_token_id": 1, "pad_token_id": 0, "attn_implementation": register()}  # fmt: skip
 

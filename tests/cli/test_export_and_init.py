@@ -24,8 +24,8 @@ ODD = "=cmd|' /C calc'!A0 \x07 <b>&\ud83d"
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     rows = [
-        make_row("bf16", 512, 0.0, 0, True, answer="7"),
-        make_row("bf16", 512, 1.0, 0, False, answer=ODD, why=ODD, expected=("7", "seven")),
+        make_row("bf16", 512, 0.0, 0, correct=True, answer="7"),
+        make_row("bf16", 512, 1.0, 0, correct=False, answer=ODD, why=ODD, expected=("7", "seven")),
         make_row("int8", 512, 0.0, 0, None),
         make_row("int8", 512, 1.0, 0, None, outcome="truncated", error="truncated: stopped by 'length'"),
     ]

@@ -10,16 +10,16 @@ from tests.helpers.made_rows import make_row
 
 
 def test_the_cell_command_names_them() -> None:
-    row = make_row("bf16", 512, 0.5, 0, True, timing=Timing(prefill_s=0.5, first_token_s=6.561, total_s=0.656))
+    row = make_row("bf16", 512, 0.5, 0, correct=True, timing=Timing(prefill_s=0.5, first_token_s=6.561, total_s=0.656))
     assert _time(row) == (
         "0.656 s, this cell's share of its context, 0.500 s of it prefill; "
         "first token 6.561 s after the whole context was begun"
     )
     assert (
-        _time(make_row("bf16", 512, 0.5, 0, True, timing=Timing(total_s=0.656)))
+        _time(make_row("bf16", 512, 0.5, 0, correct=True, timing=Timing(total_s=0.656)))
         == "0.656 s, this cell's share of its context"
     )
-    assert _time(make_row("bf16", 512, 0.5, 0, True, timing=Timing())) == "not known"
+    assert _time(make_row("bf16", 512, 0.5, 0, correct=True, timing=Timing())) == "not known"
 
 
 def test_the_drawer_names_them() -> None:

@@ -41,7 +41,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = tuple(replace(row, answer_prefix=True) for row in make_rows())
     around = {
         row.pair_id: Surrounding(
-            f"before {HOSTILE} ", f"The number is {row.expected[0]}.", " after", f"What is it? {HOSTILE}", "It is", True
+            f"before {HOSTILE} ",
+            f"The number is {row.expected[0]}.",
+            " after",
+            f"What is it? {HOSTILE}",
+            "It is",
+            matches=True,
         )
         for row in rows
         if row.trial != 1

@@ -34,8 +34,8 @@ def cell() -> Callable[..., Row]:
     """Makes one answered row; keyword arguments change it, ``lost="failed"`` and the like take its answer away."""
 
     def build(
-        correct: bool = True,
         *,
+        correct: bool = True,
         kv: str = "int8",
         length: int = 1024,
         depth: float = 0.5,

@@ -68,7 +68,7 @@ def test_scores_have_bands_unless_broken(record: RunRecord) -> None:
 
 
 def test_one_length_gets_a_whisker(record: RunRecord, cell: Callable[..., Row]) -> None:
-    rows = (cell(True), cell(False, trial=1))
+    rows = (cell(correct=True), cell(correct=False, trial=1))
     figure = known(score_figure(replace(record, rows=rows, manifest={})))
     assert len(figure.axes[0].containers) == 1
     figure.canvas.draw()

@@ -21,9 +21,9 @@ from tests.helpers.known import known
 
 def test_a_grid_counts_outcomes_apart(cell: Callable[..., Row]) -> None:
     rows = [
-        cell(True, trial=0, logprob=-1.0),
-        cell(False, trial=1, logprob=-3.0),
-        cell(True, trial=2, logprob=None),
+        cell(correct=True, trial=0, logprob=-1.0),
+        cell(correct=False, trial=1, logprob=-3.0),
+        cell(correct=True, trial=2, logprob=None),
         cell(trial=3, lost="failed"),
         cell(trial=4, lost="truncated"),
         cell(trial=5, lost="refused"),
@@ -39,13 +39,13 @@ def test_a_grid_counts_outcomes_apart(cell: Callable[..., Row]) -> None:
 
 
 def test_a_repeated_cell_counts_once_and_failures_do_not_count_as_wrong(cell: Callable[..., Row]) -> None:
-    rows = [cell(lost="failed"), cell(True), cell(lost="failed")]
+    rows = [cell(lost="failed"), cell(correct=True), cell(lost="failed")]
     found = build_grid(rows, "int8").cells[1024, 0.5]
     assert (found.hits, found.trials, found.failed, found.share) == (1, 1, 0, 1.0)
 
 
 def test_axes_are_those_of_all_settings_and_of_the_plan(record: RunRecord, cell: Callable[..., Row]) -> None:
-    rows = [cell(True, kv="bf16", length=512, depth=0.0), cell(True, kv="int8", length=2048, depth=1.0)]
+    rows = [cell(correct=True, kv="bf16", length=512, depth=0.0), cell(correct=True, kv="int8", length=2048, depth=1.0)]
     grid = build_grid(rows, "int8", lengths=[8192], depths=[0.25])
     assert grid.lengths == (512, 2048, 8192)
     assert grid.depths == (0.0, 0.25, 1.0)
@@ -132,8 +132,10 @@ def test_a_given_axes_is_used(record: RunRecord) -> None:
 
 
 def test_one_square_and_close_lengths_can_be_drawn(cell: Callable[..., Row]) -> None:
-    heatmap(build_grid([cell(True)], "int8")).figure.canvas.draw()
-    grid = build_grid([cell(True, length=4000), cell(False, length=4096), cell(True, length=100_000)], "int8")
+    heatmap(build_grid([cell(correct=True)], "int8")).figure.canvas.draw()
+    grid = build_grid(
+        [cell(correct=True, length=4000), cell(correct=False, length=4096), cell(correct=True, length=100_000)], "int8"
+    )
     ax = heatmap(grid)
     assert len(texts(ax)) < 3  # no number in a square that is too narrow for it
     assert drawn(ax).get_array().shape == (1, 3)
@@ -145,7 +147,7 @@ def test_no_squares_is_an_error() -> None:
 
 
 def test_dollar_signs_in_names_are_not_formulas(cell: Callable[..., Row]) -> None:
-    grid = build_grid([cell(True, model="a$b$c_{")], "int8")
+    grid = build_grid([cell(correct=True, model="a$b$c_{")], "int8")
     ax = heatmap(grid)
     ax.figure.canvas.draw()
     assert ax.get_title().startswith("a$b$c_{")
@@ -163,12 +165,12 @@ def test_files_are_the_same_each_time(record: RunRecord, tmp_path: Path) -> None
 
 def test_differences_are_paired(cell: Callable[..., Row]) -> None:
     rows = [
-        cell(True, kv="bf16", trial=0), cell(False, kv="int8", trial=0),  # lost
-        cell(True, kv="bf16", trial=1), cell(True, kv="int8", trial=1),
-        cell(False, kv="bf16", trial=2), cell(True, kv="int8", trial=2),  # gained
-        cell(True, kv="bf16", trial=3), cell(False, kv="int8", trial=3),  # lost
-        cell(True, kv="bf16", trial=4), cell(kv="int8", trial=4, lost="failed"),
-        cell(False, kv="int8", trial=5),  # the reference has no such cell
+        cell(correct=True, kv="bf16", trial=0), cell(correct=False, kv="int8", trial=0),  # lost
+        cell(correct=True, kv="bf16", trial=1), cell(correct=True, kv="int8", trial=1),
+        cell(correct=False, kv="bf16", trial=2), cell(correct=True, kv="int8", trial=2),  # gained
+        cell(correct=True, kv="bf16", trial=3), cell(correct=False, kv="int8", trial=3),  # lost
+        cell(correct=True, kv="bf16", trial=4), cell(kv="int8", trial=4, lost="failed"),
+        cell(correct=False, kv="int8", trial=5),  # the reference has no such cell
     ]  # fmt: skip
     found = build_difference(rows, rows, "int8", "bf16").cells[1024, 0.5]
     assert (found.pairs, found.gained, found.lost) == (4, 1, 2)

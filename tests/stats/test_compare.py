@@ -29,7 +29,9 @@ def test_verdicts_go_by_the_edges(low: float, high: float, p: float, contexts: i
 
 
 def test_figures_by_hand() -> None:
-    base = [make_row("bf16", 512, depth, trial, True, logprob=-1.0) for trial in range(8) for depth in (0.0, 1.0)]
+    base = [
+        make_row("bf16", 512, depth, trial, correct=True, logprob=-1.0) for trial in range(8) for depth in (0.0, 1.0)
+    ]
     new = [
         make_row("int4", 512, depth, trial, not (depth == 1.0 and trial < 4), logprob=-1.5)
         for trial in range(8)
@@ -139,8 +141,8 @@ def test_squares_of_a_map_are_corrected_for_their_number() -> None:
 
 
 def test_one_of_a_kind_is_said_as_one() -> None:
-    base = [make_row("bf16", 512, depth, 0, True) for depth in (0.0, 0.5, 1.0)]
-    new = [make_row("int8", 512, 0.0, 0, True), make_row("int8", 512, 0.5, 0, None)]
+    base = [make_row("bf16", 512, depth, 0, correct=True) for depth in (0.0, 0.5, 1.0)]
+    new = [make_row("int8", 512, 0.0, 0, correct=True), make_row("int8", 512, 0.5, 0, None)]
     caveats = " ".join(compare_rows(base, new).caveats)
     assert "only 1 context (lengths" in caveats
     assert "1 cell has no answer on at least one side and is left out" in caveats

@@ -139,12 +139,13 @@ def test_an_edge_that_reads_as_zero_claims_nothing() -> None:
     base = make_rows("bf16", 1.0, trials=12)
     drops = [-0.058, -0.0003]
     new = [
-        make_row("int8", r.length, r.depth, r.trial, True, logprob=(r.logprob or 0) + drops[r.trial % 2]) for r in base
+        make_row("int8", r.length, r.depth, r.trial, correct=True, logprob=(r.logprob or 0) + drops[r.trial % 2])
+        for r in base
     ]
     found = compare_rows(base, new)
     assert found.logprob_ci is not None
     assert found.logprob_lower == (found.logprob_ci.high < -RESOLUTION)
-    flat = [make_row("int8", r.length, r.depth, r.trial, True, logprob=(r.logprob or 0) - 0.0004) for r in base]
+    flat = [make_row("int8", r.length, r.depth, r.trial, correct=True, logprob=(r.logprob or 0) - 0.0004) for r in base]
     tiny = compare_rows(base, flat)
     assert tiny.logprob_ci is not None
     assert tiny.logprob_ci.high < 0, "certain, but it prints as 0.000"

@@ -24,6 +24,8 @@ FILTERS = ("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserW
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/vllm" in str(item.path):
+            # a module's first test starts an engine, which may take minutes
+            item.add_marker(pytest.mark.timeout(600))
             for text in (*FILTERS, "ignore::pytest.PytestUnraisableExceptionWarning"):
                 item.add_marker(pytest.mark.filterwarnings(text))
 

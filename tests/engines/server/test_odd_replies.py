@@ -42,7 +42,7 @@ PROMPT = Prompt(
     context_key="",
 )
 INFO = ModelInfo("m", "m", "r", TOKENIZER, COMPLETION)
-REQUEST = SessionRequest(KVConfig("fp16", Plain("fp16"), Plain("fp16")), 64, True, lambda *_: False)
+REQUEST = SessionRequest(KVConfig("fp16", Plain("fp16"), Plain("fp16")), 64, reuse=True, is_complete=lambda *_: False)
 
 LLAMA = (
     {"content": " seven", "tokens_predicted": 1, "completion_probabilities": [{"id": GOLD[0], "logprob": -0.5}]},

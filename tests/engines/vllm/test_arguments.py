@@ -37,7 +37,7 @@ TQ3 = (("kv-cache-dtype", "turboquant_3bit_nc"), ("max-num-partial-prefills", "2
 def settings(kv: KVConfig, model: str = "smollm2", *, on_cpu: bool = False, **options: Any) -> dict[str, Any]:
     stand_in: Any = SimpleNamespace
     info = ModelInfo(model, "/models/m", "r", stand_in(), stand_in(), builtin_shape(model), 8192)
-    request = SessionRequest(kv, 2048, True, lambda *_: False)
+    request = SessionRequest(kv, 2048, reuse=True, is_complete=lambda *_: False)
     return engine_settings(VllmEngineOptions(**options), info, request, on_cpu=on_cpu)
 
 
