@@ -9,7 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic.fields import FieldInfo
 
 from niah import registry
 from niah.engines.support import Support, undeclared
@@ -25,26 +26,43 @@ class BackendOptions(BaseModel):
 
     A field whose ``json_schema_extra`` says ``{"changes_answer": False}`` (threads, chunk sizes that only cost time)
     stays out of a cell's identity, so changing it keeps finished cells. One that says ``{"since": …}`` came after cells
-    had been made, and stays out while it has its default, which is what those were made with.
+    had been made, and stays out while it has its default, which is what those were made with. One that says
+    ``{"formerly": …}`` had another name, which is still taken and still stands for it in the identity.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def identity(self) -> dict[str, Any]:
-        """The options that can change an answer."""
-        quiet = {
-            name
-            for name, info in type(self).model_fields.items()
-            if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("changes_answer") is False
-        }
+        """The options that can change an answer, by the names that they had first."""
+        fields = type(self).model_fields
+        quiet = {name for name, info in fields.items() if _note(info, "changes_answer") is False}
         later = {
             name
-            for name, info in type(self).model_fields.items()
-            if isinstance(info.json_schema_extra, dict)
-            and "since" in info.json_schema_extra
-            and getattr(self, name) == info.get_default(call_default_factory=True)
+            for name, info in fields.items()
+            if _note(info, "since") is not None and getattr(self, name) == info.get_default(call_default_factory=True)
         }
-        return self.model_dump(mode="json", exclude=quiet | later)
+        values = self.model_dump(mode="json", exclude=quiet | later)
+        return {str(_note(fields[name], "formerly") or name): value for name, value in values.items()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_former_names(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        values = dict(data)
+        for name, info in cls.model_fields.items():
+            former = _note(info, "formerly")
+            if former not in values:
+                continue
+            if name in values:
+                raise ValueError(f"{former} is the former name of {name}: give one of the two")
+            values[name] = values.pop(former)
+        return values
+
+
+def _note(info: FieldInfo, name: str) -> Any:
+    """What a field's ``json_schema_extra`` says of it; None where it says nothing."""
+    return info.json_schema_extra.get(name) if isinstance(info.json_schema_extra, dict) else None
 
 
 QUIET: dict[str, Any] = {"changes_answer": False}
@@ -75,7 +93,8 @@ class ModelInfo:
         priced_as: the model's name in that price list where it is not ``name``.
         counter: counts prompts that are sent as text, so that they are sized by it; None where ids are sent.
         reasoning_tokens: that an answer may take on top of its budget.
-        prefill: whether the start of the answer can be put into the model's mouth; where not, tasks leave it out.
+        assistant_prefill: whether the start of the answer can be given as the assistant's words; where not, tasks
+            leave it out.
     """
 
     name: str
@@ -91,7 +110,7 @@ class ModelInfo:
     priced_as: str = ""
     counter: Counter | None = None
     reasoning_tokens: int = 0
-    prefill: bool = True
+    assistant_prefill: bool = True
 
 
 @dataclass(frozen=True)

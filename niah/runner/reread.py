@@ -60,7 +60,7 @@ class Rebuild:
     def of(info: ModelInfo) -> Rebuild:
         counter = info.counter
         counted = ("", 1.0) if counter is None else (counter.name, counter.headroom)
-        return Rebuild(info.template, info.prefill, info.reference_kv, dict(info.numerics), *counted)
+        return Rebuild(info.template, info.assistant_prefill, info.reference_kv, dict(info.numerics), *counted)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -188,7 +188,7 @@ def _info(config: RunConfig, manifest: Mapping[str, Any]) -> ModelInfo:
         reference_kv=kept.reference_kv,
         numerics=kept.numerics,
         counter=_counter(kept, tokenizer),
-        prefill=kept.prefill,
+        assistant_prefill=kept.prefill,
     )
 
 

@@ -99,7 +99,7 @@ class Workshop:
             collides = self.segmented(group.trial).collides(self._own(group.length))
             seed = case_seed(self.config, self.task.name, group)
             cases = self.task.make(self.task_options, seed, group.layout, collides)
-            self._cases[group] = cases if self.info.prefill else [unprompted(case) for case in cases]
+            self._cases[group] = cases if self.info.assistant_prefill else [unprompted(case) for case in cases]
         return self._cases[group]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import secrets
 import socket
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from niah.engines.http.address import is_loopback
 from niah.errors import ConfigError
 from niah.report.palette import Palette
 
@@ -71,16 +71,6 @@ def choose_token(host: str, make: bool) -> str | None:
             f"set {TOKEN_VARIABLE}. On 127.0.0.1 it needs none."
         )
     return None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only. A name other than localhost is taken as reachable."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bind(host: str, port: int, token: str | None) -> Bound:

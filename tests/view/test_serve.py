@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from niah.engines.http.address import is_loopback
 from niah.errors import ConfigError
-from niah.view.serve import Bound, bind, choose_token, is_loopback
+from niah.view.serve import Bound, bind, choose_token
 
 OWN = ("127.0.0.1", "127.9.9.9", "::1", "LocalHost")
 OTHERS = ("0.0.0.0", "::", "10.0.0.1", "example")

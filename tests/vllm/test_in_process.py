@@ -182,7 +182,7 @@ def test_garbage_is_caught_by_the_canary(niah: Command, tmp_path: Path, has_avx5
     if not has_avx512:
         pytest.skip("without AVX-512 or AMX vLLM's CPU build refuses an 8-bit cache itself, so there is no garbage")
     said = niah(
-        *("run", "--backend", "vllm", "--kv", "int8", "--set", "backend.trust_me=true", "-l", "384", "-d", "0,100"),
+        *("run", "--backend", "vllm", "--kv", "int8", "--set", "backend.skip_checks=true", "-l", "384", "-d", "0,100"),
         *("-n", "1", "--out", tmp_path, "--json"),
     )
     assert said.code == 3
@@ -194,7 +194,7 @@ def test_what_the_engine_refuses_is_one_sentence(niah: Command, tmp_path: Path, 
     if has_avx512:
         pytest.skip("this processor has AVX-512 or AMX, so the engine takes the setting")
     said = niah(
-        *("run", "--backend", "vllm", "--kv", "int8", "--no-reference", "--set", "backend.trust_me=true"),
+        *("run", "--backend", "vllm", "--kv", "int8", "--no-reference", "--set", "backend.skip_checks=true"),
         *("-l", "384", "-d", "2", "-n", "1", "--out", tmp_path),
     )
     assert said.code == 4

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import niah as package
-from niah.backends.vllm_server.http import ServerClient
 from niah.backends.vllm_server.options import VllmServerOptions
 from niah.backends.vllm_server.plugin import PLUGIN
 from niah.backends.vllm_server.process import start_server
 from niah.engines.base import SessionRequest
+from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
 from niah.kv.grammar import parse_one
 from tests.helpers.known import known
@@ -53,7 +53,7 @@ def server(smollm2_folder: Path) -> Iterator[str]:
 
 
 async def _healthy(address: str, process: ServerProcess) -> None:
-    client = ServerClient(address, 30)
+    client = HttpClient(address, 30)
     deadline = time.monotonic() + START_S
     while not await client.is_healthy():
         assert process.is_running, process.last_lines()

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from niah.engines.base import ModelInfo
-from niah.engines.hosted.adapter import Call, Said, call_of, odd_counts, part, shown, whole
-from niah.engines.hosted.faults import ApiFault, asked_again_now, document, reading
+from niah.engines.hosted.adapter import Call, Completion, call_of
+from niah.engines.hosted.retries import with_retries_now
 from niah.engines.hosted.sdk import http_arguments, require_reachable, sdk_faults
 from niah.engines.hosted.tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
+from niah.engines.http.faults import ApiFault, document, reading
+from niah.engines.http.values import count_or_none, odd_counts, part, shown
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
 from niah.prompts.tokens import Counter, Tokenizer
 from niah.types import Prompt
@@ -34,8 +36,8 @@ def body_of(call: Call, options: AnthropicOptions, model: str) -> dict[str, Any]
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": [context, {"type": "text", "text": call.question}]},
     ]
-    if call.prefix:
-        messages.append({"role": "assistant", "content": call.prefix})
+    if call.assistant_prefill:
+        messages.append({"role": "assistant", "content": call.assistant_prefill})
     body: dict[str, Any] = {"model": model, "messages": messages}
     if options.reasoning_tokens:
         body["thinking"] = {"type": "enabled", "budget_tokens": options.reasoning_tokens}
@@ -48,7 +50,7 @@ def _client_arguments(options: AnthropicOptions, base_url: str, key: str | None)
     return {"api_key": key or _NO_KEY, "base_url": base_url, "max_retries": 0, "default_headers": headers}
 
 
-class AnthropicDialect:
+class AnthropicAdapter:
     """One client for all requests of a session."""
 
     def __init__(self, options: AnthropicOptions, model: str, base_url: str, key: str | None) -> None:
@@ -85,14 +87,14 @@ class AnthropicDialect:
         body["max_tokens"] = call.answer_tokens + self._options.reasoning_tokens
         return body, {"temperature": self._options.temperature} if self._sets_temperature() else {}
 
-    def read(self, reply: Mapping[str, Any], identity: str) -> Said:
-        """A message; see ``message_said``."""
+    def read(self, reply: Mapping[str, Any], identity: str) -> Completion:
+        """A message; see ``read_message``."""
         with reading("the reply"):
-            said = message_said(reply, identity)
-        self._models |= {said.model} - {""}
-        return said
+            completion = read_message(reply, identity)
+        self._models |= {completion.model} - {""}
+        return completion
 
-    async def ask(self, call: Call) -> Said:
+    async def ask(self, call: Call) -> Completion:
         import anthropic
 
         body, extra = self.body(call)
@@ -102,7 +104,7 @@ class AnthropicDialect:
             return self.read(document(body_text, "messages"), body_text)
 
 
-def message_said(reply: Mapping[str, Any], identity: str) -> Said:
+def read_message(reply: Mapping[str, Any], identity: str) -> Completion:
     """A message, read without trust.
 
     Raises:
@@ -120,18 +122,18 @@ def message_said(reply: Mapping[str, Any], identity: str) -> Said:
             "bad_reply", f"the reply ended by {shown(reason)}, which is no end that is known", retryable=True
         )
     usage = reply.get("usage")
-    fresh = whole(part(usage, "input_tokens"))
-    read = whole(part(usage, "cache_read_input_tokens")) or 0
-    written = whole(part(usage, "cache_creation_input_tokens")) or 0
-    return Said(
+    fresh = count_or_none(part(usage, "input_tokens"))
+    read = count_or_none(part(usage, "cache_read_input_tokens")) or 0
+    written = count_or_none(part(usage, "cache_creation_input_tokens")) or 0
+    return Completion(
         text=_texts(blocks, "text", "text"),
         stop=_STOPS[reason],
         reasoning=_texts(blocks, "thinking", "thinking"),
         prompt_tokens=None if fresh is None else fresh + read + written,
-        output_tokens=whole(part(usage, "output_tokens")),
+        output_tokens=count_or_none(part(usage, "output_tokens")),
         cached_tokens=read,
         cache_write_tokens=written,
-        reasoning_tokens=whole(part(usage, "output_tokens_details", "thinking_tokens")) or 0,
+        reasoning_tokens=count_or_none(part(usage, "output_tokens_details", "thinking_tokens")) or 0,
         identity=identity if reply.get("id") else "",
         model=_words(reply.get("model")),
         odd_counts=odd_counts(usage),
@@ -166,7 +168,7 @@ class AnthropicCounter:
             reply = ask_now(self.options, self.client, self.base_url, "messages.count_tokens", **body)
         except CellError as err:
             raise BackendUnavailable(f"the server does not count tokens: {err}") from err
-        found = whole(reply.get("input_tokens"))
+        found = count_or_none(reply.get("input_tokens"))
         if found is None:
             raise BackendUnavailable(f"the server at {self.base_url} does not count tokens as Anthropic's API does.")
         return found
@@ -184,7 +186,7 @@ def ask_now(
             raw = getattr(getattr(client, resource).with_raw_response, name)(*values, **body)
             return document(raw.read(), method)
 
-    return asked_again_now(options, once)
+    return with_retries_now(options, once)
 
 
 def _counts(options: AnthropicOptions, client: Any, base_url: str, model: str) -> bool:
@@ -194,7 +196,7 @@ def _counts(options: AnthropicOptions, client: Any, base_url: str, model: str) -
         reply = ask_now(options, client, base_url, "messages.count_tokens", model=model, messages=probe)
     except (BackendUnavailable, CellError):
         return False
-    return bool(whole(reply.get("input_tokens")))
+    return bool(count_or_none(reply.get("input_tokens")))
 
 
 def describe(options: AnthropicOptions, model: str, base_url: str, key: str | None) -> ModelInfo:
@@ -223,14 +225,18 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
 
 
 def sketch(options: AnthropicOptions, model: str) -> ModelInfo:
-    """What can be said without asking: the model may not exist, and its counts are estimates."""
+    """What can be completion without asking: the model may not exist, and its counts are estimates."""
     tokenizer = tokenizer_for(options.tokenizer, model)
     counter = LocalCounter(tokenizer, CHAT_OVERHEAD_TOKENS, headroom(tokenizer, model, options.tokenizer))
     return _info(options, model, {}, counter)
 
 
 def _info(options: AnthropicOptions, model: str, card: Mapping[str, Any], counter: Counter) -> ModelInfo:
-    context = options.context_tokens or whole(card.get("max_input_tokens")) or whole(card.get("max_model_len"))
+    context = (
+        options.context_tokens
+        or count_or_none(card.get("max_input_tokens"))
+        or count_or_none(card.get("max_model_len"))
+    )
     return ModelInfo(
         name=model,
         source=model,
@@ -244,7 +250,7 @@ def _info(options: AnthropicOptions, model: str, card: Mapping[str, Any], counte
         provider="anthropic" if options.base_url is None else None,
         counter=counter,
         # the provider's newer models refuse a begun answer
-        prefill=options.prefill == "on",
+        assistant_prefill=options.assistant_prefill == "on",
     )
 
 

@@ -5,6 +5,7 @@ Limits by https://docs.claude.com/en/docs/build-with-claude/batch-processing: 10
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,12 +16,13 @@ from urllib.parse import quote
 
 import httpx2
 
-from niah.backends.anthropic.adapter import AnthropicDialect
+from niah.backends.anthropic.adapter import AnthropicAdapter
 from niah.engines.base import BatchState
-from niah.engines.hosted.adapter import Call, Said, part, whole
+from niah.engines.hosted.adapter import Call, Completion
 from niah.engines.hosted.batch import newer_than
-from niah.engines.hosted.faults import ApiFault, document, fault_of_status
 from niah.engines.hosted.sdk import sdk_faults
+from niah.engines.http.faults import ApiFault, document, fault_of_status
+from niah.engines.http.values import count_or_none, part
 
 # statuses of the errors that a single request may end with, as https://docs.claude.com/en/api/errors lists them
 _STATUSES = {
@@ -39,19 +41,19 @@ _COUNTS = ("succeeded", "errored", "canceled", "expired")
 
 
 class AnthropicBatches:
-    """Message batches of the model that a dialect asks."""
+    """Message batches of the model that a adapter asks."""
 
     most_requests = 100_000
     # the whole body is put together in memory, several times over
     most_bytes = 100_000_000
     is_marked = False
 
-    def __init__(self, dialect: AnthropicDialect) -> None:
-        self._dialect = dialect
+    def __init__(self, adapter: AnthropicAdapter) -> None:
+        self._adapter = adapter
 
     def line(self, custom_id: str, call: Call) -> bytes:
         """One element of the list of requests."""
-        body, extra = self._dialect.body(call)
+        body, extra = self._adapter.body(call)
         return json.dumps({"custom_id": custom_id, "params": {**body, **extra}}).encode()
 
     async def upload(self, label: str, file: Path) -> str:  # noqa: ARG002  there is nothing to upload
@@ -60,9 +62,9 @@ class AnthropicBatches:
 
     async def submit(self, label: str, file: Path, uploaded: str) -> str:  # noqa: ARG002  the custom ids hold the label
         """Hand in all lines of the file in one body."""
-        requests = [json.loads(line) for line in file.read_bytes().splitlines()]
+        requests = [json.loads(line) for line in (await asyncio.to_thread(file.read_bytes)).splitlines()]
         with self._faults():
-            raw = await self._dialect.client.messages.batches.with_raw_response.create(requests=requests)
+            raw = await self._adapter.client.messages.batches.with_raw_response.create(requests=requests)
             return _id_of(document(await raw.read(), "message batches"))
 
     async def find(self, label: str, requests: int, since: float) -> list[str]:  # noqa: ARG002
@@ -74,7 +76,7 @@ class AnthropicBatches:
         async def page_after(batch_id: str | None) -> dict[str, Any]:
             after = {} if batch_id is None else {"after_id": batch_id}
             with self._faults():
-                raw = await self._dialect.client.messages.batches.with_raw_response.list(limit=100, **after)
+                raw = await self._adapter.client.messages.batches.with_raw_response.list(limit=100, **after)
                 return document(await raw.read(), "message batches")
 
         batches = await newer_than(since, page_after, _created)
@@ -95,13 +97,13 @@ class AnthropicBatches:
         # by its known path: the key goes with the request, so no reply may say where it is sent
         path = f"/v1/messages/batches/{quote(batch_id, safe='')}/results"
         with self._faults():
-            return [bytes((await self._dialect.client.get(path, cast_to=httpx2.Response)).content)]
+            return [bytes((await self._adapter.client.get(path, cast_to=httpx2.Response)).content)]
 
-    def said(self, result: Mapping[str, Any]) -> Said:
+    def completion(self, result: Mapping[str, Any]) -> Completion:
         """A message, or the fault of a request without one."""
         kind, message = part(result, "result", "type"), part(result, "result", "message")
         if kind == "succeeded" and isinstance(message, Mapping):
-            return self._dialect.read(message, json.dumps(message))
+            return self._adapter.read(message, json.dumps(message))
         if kind == "errored":
             error = part(result, "result", "error")
             status = _STATUSES.get(str(part(error, "error", "type") or part(error, "type")), 500)
@@ -110,14 +112,14 @@ class AnthropicBatches:
 
     async def _retrieve(self, batch_id: str) -> dict[str, Any]:
         with self._faults():
-            raw = await self._dialect.client.messages.batches.with_raw_response.retrieve(batch_id)
+            raw = await self._adapter.client.messages.batches.with_raw_response.retrieve(batch_id)
             return document(await raw.read(), "message batches")
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
         import anthropic
 
-        with sdk_faults(self._dialect.service, anthropic):
+        with sdk_faults(self._adapter.service, anthropic):
             yield
 
 
@@ -130,7 +132,7 @@ def _id_of(found: Mapping[str, Any]) -> str:
 
 def _counts(batch: Any) -> tuple[int, ...]:
     counts = part(batch, "request_counts")
-    return tuple(whole(part(counts, name)) or 0 for name in ("processing", *_COUNTS))
+    return tuple(count_or_none(part(counts, name)) or 0 for name in ("processing", *_COUNTS))
 
 
 def _created(batch: Any) -> float:

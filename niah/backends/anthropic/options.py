@@ -20,6 +20,6 @@ class AnthropicOptions(BatchOptions):
     def _thinks_enough(self) -> AnthropicOptions:
         if 0 < self.reasoning_tokens < LEAST_THINKING_TOKENS:
             raise ValueError(f"reasoning_tokens must be 0 or at least {LEAST_THINKING_TOKENS} for this API")
-        if self.reasoning_tokens and self.prefill == "on":
+        if self.reasoning_tokens and self.assistant_prefill == "on":
             raise ValueError("with reasoning_tokens the answer cannot be begun; leave prefill out")
         return self

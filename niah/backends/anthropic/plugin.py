@@ -37,7 +37,7 @@ def _sketch(options: AnthropicOptions, model: str) -> ModelInfo:
 
 
 def _check(options: AnthropicOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return [*address_problems(options)]
+    return address_problems(options)
 
 
 class _Engine:
@@ -45,13 +45,13 @@ class _Engine:
         self._options, self._info = options, info
 
     def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.anthropic.adapter import AnthropicDialect
+        from niah.backends.anthropic.adapter import AnthropicAdapter
         from niah.backends.anthropic.batch import AnthropicBatches
         from niah.engines.hosted.session import opened
 
         key = api_key(self._options, KEY_NAMES, OWN_URL)
-        dialect = AnthropicDialect(self._options, self._info.source, _url(self._options), key)
-        return opened(self._options, self._info, request, dialect, AnthropicBatches(dialect))
+        adapter = AnthropicAdapter(self._options, self._info.source, _url(self._options), key)
+        return opened(self._options, self._info, request, adapter, AnthropicBatches(adapter))
 
 
 @asynccontextmanager

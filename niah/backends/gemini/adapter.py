@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from niah.engines.base import ModelInfo
-from niah.engines.hosted.adapter import Call, Said, call_of, logprob_of, odd_counts, part, shown, whole
-from niah.engines.hosted.faults import ApiFault, asked_again_now, fault_of_status, reading, transport_faults
+from niah.engines.hosted.adapter import Call, Completion, call_of
+from niah.engines.hosted.retries import with_retries_now
 from niah.engines.hosted.sdk import http_arguments, require_reachable
 from niah.engines.hosted.tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
+from niah.engines.http.faults import ApiFault, fault_of_status, reading, transport_faults
+from niah.engines.http.values import count_or_none, logprob_or_none, odd_counts, part, shown
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
 from niah.prompts.tokens import Counter, Tokenizer
 from niah.types import Prompt
@@ -54,10 +56,14 @@ def client_of(
 
 def contents_of(call: Call) -> list[dict[str, Any]]:
     contents = [{"role": "user", "parts": [{"text": call.user_text}]}]
-    return [*contents, {"role": "model", "parts": [{"text": call.prefix}]}] if call.prefix else contents
+    return (
+        [*contents, {"role": "model", "parts": [{"text": call.assistant_prefill}]}]
+        if call.assistant_prefill
+        else contents
+    )
 
 
-class GeminiDialect:
+class GeminiAdapter:
     """One client for all requests of a session."""
 
     def __init__(self, options: GeminiOptions, model: str, base_url: str, key: str | None) -> None:
@@ -74,7 +80,7 @@ class GeminiDialect:
         served = ", ".join(sorted(self._models)) or self._model
         return {"api": "generateContent", "server": self._base_url, "served_model": served}
 
-    async def ask(self, call: Call) -> Said:
+    async def ask(self, call: Call) -> Completion:
         options = self._options
         config: dict[str, Any] = {
             "max_output_tokens": call.answer_tokens + options.reasoning_tokens,
@@ -91,31 +97,31 @@ class GeminiDialect:
                 model=self._model, contents=contents_of(call), config=config
             )
             with reading("the reply"):
-                said = content_said(reply.model_dump(mode="json", exclude={"sdk_http_response", "parsed"}))
-        self._models |= {said.model} - {""}
-        return said
+                completion = read_content(reply.model_dump(mode="json", exclude={"sdk_http_response", "parsed"}))
+        self._models |= {completion.model} - {""}
+        return completion
 
 
-def content_said(reply: Mapping[str, Any]) -> Said:
+def read_content(reply: Mapping[str, Any]) -> Completion:
     """A generated content, read without trust.
 
     Raises:
         ApiFault: ``bad_reply`` or ``answer_missing``.
     """
     usage = reply.get("usage_metadata")
-    thoughts = whole(part(usage, "thoughts_token_count")) or 0
-    written = whole(part(usage, "candidates_token_count"))
+    thoughts = count_or_none(part(usage, "thoughts_token_count")) or 0
+    written = count_or_none(part(usage, "candidates_token_count"))
     counts: dict[str, Any] = {
-        "prompt_tokens": whole(part(usage, "prompt_token_count")),
+        "prompt_tokens": count_or_none(part(usage, "prompt_token_count")),
         "output_tokens": None if written is None else written + thoughts,
-        "cached_tokens": whole(part(usage, "cached_content_token_count")) or 0,
+        "cached_tokens": count_or_none(part(usage, "cached_content_token_count")) or 0,
         "reasoning_tokens": thoughts,
         "model": str(reply.get("model_version") or ""),
         "odd_counts": odd_counts(usage),
     }
     blocked = part(reply, "prompt_feedback", "block_reason")
     if blocked:
-        return Said(text=f"the prompt was blocked: {blocked}", stop="refused", **counts)
+        return Completion(text=f"the prompt was blocked: {blocked}", stop="refused", **counts)
     candidates = reply.get("candidates")
     if not isinstance(candidates, list) or not candidates:
         raise ApiFault("answer_missing", "the reply has no candidates", retryable=True)
@@ -126,8 +132,8 @@ def content_said(reply: Mapping[str, Any]) -> Said:
             "bad_reply", f"the reply ended by {shown(reason)}, which is no end that is known", retryable=True
         )
     pieces = part(first, "content", "parts") or []
-    mean = logprob_of(part(first, "avg_logprobs"))
-    return Said(
+    mean = logprob_or_none(part(first, "avg_logprobs"))
+    return Completion(
         text="".join(piece.get("text") or "" for piece in pieces if not piece.get("thought")),
         stop=_STOPS[reason],
         reasoning="".join(piece.get("text") or "" for piece in pieces if piece.get("thought")),
@@ -180,10 +186,10 @@ class GeminiCounter:
 
         def once() -> int | None:
             with gemini_faults(f"the server at {self.base_url}"):
-                return whole(self.client.models.count_tokens(model=self.model, contents=contents).total_tokens)
+                return count_or_none(self.client.models.count_tokens(model=self.model, contents=contents).total_tokens)
 
         try:
-            found = asked_again_now(self.options, once)
+            found = with_retries_now(self.options, once)
         except CellError as err:
             raise BackendUnavailable(f"the server does not count tokens: {err}") from err
         if found is None:
@@ -207,14 +213,14 @@ def describe(options: GeminiOptions, model: str, base_url: str, key: str | None)
 
 
 def sketch(options: GeminiOptions, model: str) -> ModelInfo:
-    """What can be said without asking: the model may not exist, and its counts are estimates."""
+    """What can be completion without asking: the model may not exist, and its counts are estimates."""
     tokenizer = tokenizer_for(options.tokenizer, model)
     counter = LocalCounter(tokenizer, CHAT_OVERHEAD_TOKENS, headroom(tokenizer, model, options.tokenizer))
     return _info(options, model, None, counter)
 
 
 def _info(options: GeminiOptions, model: str, card: Any, counter: Counter) -> ModelInfo:
-    limit = options.context_tokens or whole(getattr(card, "input_token_limit", None))
+    limit = options.context_tokens or count_or_none(getattr(card, "input_token_limit", None))
     return ModelInfo(
         name=model,
         source=model,
@@ -226,7 +232,7 @@ def _info(options: GeminiOptions, model: str, card: Any, counter: Counter) -> Mo
         reasoning_tokens=options.reasoning_tokens,
         provider="google" if options.base_url is None else None,
         counter=counter,
-        prefill=options.prefill == "on",
+        assistant_prefill=options.assistant_prefill == "on",
     )
 
 
@@ -236,7 +242,7 @@ def _card(options: GeminiOptions, client: Any, base_url: str, model: str) -> Any
             return list(client.models.list(config={"page_size": 1000, "query_base": True}))
 
     try:
-        cards = asked_again_now(options, once)
+        cards = with_retries_now(options, once)
     except CellError as err:
         raise BackendUnavailable(f"no server answers at {base_url}: {err}. Is it running?") from err
     names = {str(card.name).removeprefix("models/"): card for card in cards}

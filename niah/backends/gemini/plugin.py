@@ -32,7 +32,7 @@ def _sketch(options: GeminiOptions, model: str) -> ModelInfo:
 
 
 def _check(options: GeminiOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return [*address_problems(options)]
+    return address_problems(options)
 
 
 class _Engine:
@@ -40,12 +40,12 @@ class _Engine:
         self._options, self._info = options, info
 
     def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.gemini.adapter import GeminiDialect
+        from niah.backends.gemini.adapter import GeminiAdapter
         from niah.engines.hosted.session import opened
 
         key = api_key(self._options, KEY_NAMES, OWN_URL)
-        dialect = GeminiDialect(self._options, self._info.source, self._options.base_url or OWN_URL, key)
-        return opened(self._options, self._info, request, dialect)
+        adapter = GeminiAdapter(self._options, self._info.source, self._options.base_url or OWN_URL, key)
+        return opened(self._options, self._info, request, adapter)
 
 
 @asynccontextmanager

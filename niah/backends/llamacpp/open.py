@@ -17,7 +17,8 @@ from niah.backends.llamacpp import child
 from niah.backends.llamacpp.log import EngineReport, read_report
 from niah.backends.llamacpp.session import LlamaCppSession
 from niah.engines.base import ModelInfo, Session, SessionRequest
-from niah.engines.server.http import HttpClient, http_library
+from niah.engines.http.client import http_library
+from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
 from niah.errors import BackendUnavailable, CellError
 from niah.kv.config import KVConfig

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from niah.backends.llamacpp.log import EngineReport
 from niah.engines.base import ModelInfo, SessionRequest
+from niah.engines.http.faults import reading
+from niah.engines.http.values import count_at, logprob_of, number_at, text_at, token_ids
 from niah.engines.memory import usage_by_formula
-from niah.engines.server.http import HttpClient, count_at, logprob_of, number_at, reading, text_at, token_ids
+from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
 from niah.errors import CellError, boundary
 from niah.kv.memory.totals import stored_tokens

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from niah.backends.openai.replies import chat_said, completion_said, response_said, words_of
+from niah.backends.openai.replies import read_chat, read_completion, read_response, text_of
 from niah.backends.openai.server import CONTINUE, Served, messages_of
-from niah.engines.hosted.adapter import Call, Said, part
-from niah.engines.hosted.faults import ApiFault, document, fault_of_status, reading, transport_faults
+from niah.engines.hosted.adapter import Call, Completion
 from niah.engines.hosted.sdk import http_arguments, sdk_faults
+from niah.engines.http.faults import document, events, reading
+from niah.engines.http.values import part
 
 if TYPE_CHECKING:
     from niah.backends.openai.options import OpenAIOptions
@@ -24,7 +25,7 @@ _NO_KEY = "none"
 _OWN_HOST = "api.openai.com"
 
 
-class OpenAIDialect:
+class OpenAIAdapter:
     """One client for all requests of a session."""
 
     def __init__(self, options: OpenAIOptions, served: Served, base_url: str, key: str | None) -> None:
@@ -85,14 +86,14 @@ class OpenAIDialect:
         asked = "temperature" in self._options.model_fields_set
         return self._options.temperature is not None and (self._options.base_url is not None or asked)
 
-    def read(self, reply: Mapping[str, Any], identity: str) -> Said:
-        """A reply in the shape of the API that is used; see ``chat_said``."""
+    def read(self, reply: Mapping[str, Any], identity: str) -> Completion:
+        """A reply in the shape of the API that is used; see ``read_chat``."""
         with reading("the reply"):
-            said = _READERS[self._options.api](reply, identity)
-        self._models |= {said.model} - {""}
-        return said
+            completion = _READERS[self._options.api](reply, identity)
+        self._models |= {completion.model} - {""}
+        return completion
 
-    async def ask(self, call: Call) -> Said:
+    async def ask(self, call: Call) -> Completion:
         import openai
 
         body, extra = self.body(call)
@@ -106,7 +107,7 @@ class OpenAIDialect:
             return self.read(document(raw.content, _PATHS[self._options.api]), raw.text)
 
     def _chat(self, call: Call, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        extra = self._reuse(call) | (CONTINUE if call.prefix and self._served.continues else {})
+        extra = self._reuse(call) | (CONTINUE if call.assistant_prefill and self._served.continues else {})
         if self._options.reasoning_effort:
             body["reasoning_effort"] = self._options.reasoning_effort
         if self._options.logprobs:
@@ -114,7 +115,7 @@ class OpenAIDialect:
         return body | self._output_limit(call) | {"messages": messages_of(call)}, extra
 
     def _completion(self, call: Call, body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        body |= {"prompt": call.user_text + call.prefix, "max_tokens": call.answer_tokens}
+        body |= {"prompt": call.user_text + call.assistant_prefill, "max_tokens": call.answer_tokens}
         if self._options.logprobs:
             body["logprobs"] = 0 if self._served.family == "vllm" else 1
         return body, self._reuse(call)
@@ -137,44 +138,28 @@ class OpenAIDialect:
         """Without reuse every request gets a cache of its own, where the server can do that."""
         return {"cache_salt": uuid.uuid4().hex} if self._served.family == "vllm" and not call.is_cacheable else {}
 
-    async def _streamed(self, opening: Any) -> Said:
+    async def _streamed(self, opening: Any) -> Completion:
         """A reply by server-sent events, put together as if it had come in one piece.
 
         Raises:
             ApiFault: ``connection_lost`` when it ends before ``[DONE]``.
         """
         started, first = time.perf_counter(), None
-        whole = _Whole()
+        whole = _StreamedReply()
         async with opening as response:
-            with transport_faults(self._base_url), reading("the stream"):
-                async for event in _events(response):
+            with reading("the stream"):
+                async for event in events(response.iter_lines(), self.service):
                     if whole.add(event) and first is None:
                         first = time.perf_counter() - started
         return replace(self.read(whole.reply(), whole.identity), first_token_s=first)
 
 
 _PATHS = {"chat": "chat/completions", "responses": "responses", "completions": "completions"}
-_READERS = {"chat": chat_said, "responses": response_said, "completions": completion_said}
+_READERS = {"chat": read_chat, "responses": read_response, "completions": read_completion}
 _STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
-async def _events(response: Any) -> AsyncIterator[dict[str, Any]]:
-    async for line in response.iter_lines():
-        if not line.startswith("data:"):
-            continue
-        data = line.removeprefix("data:").strip()
-        if data == "[DONE]":
-            return
-        event = document(data, "the stream")
-        if "error" in event:
-            code = part(event, "error", "code")
-            status = code if isinstance(code, int) and code >= 400 else 500
-            raise fault_of_status(status, data, {}, "the stream")
-        yield event
-    raise ApiFault("connection_lost", "the streamed reply was cut off", retryable=True)
-
-
-class _Whole:
+class _StreamedReply:
     """A streamed reply growing; the first choice only, and nothing of it after its end."""
 
     def __init__(self) -> None:
@@ -197,8 +182,8 @@ class _Whole:
         if choice is None or choice.get("index", 0) != 0 or self._finish is not None:
             return False
         delta = choice.get("delta")
-        words = [words_of(part(delta, "content")), words_of(choice.get("text")), words_of(part(delta, "refusal"))]
-        thought = words_of(part(delta, "reasoning_content") or part(delta, "reasoning"))
+        words = [text_of(part(delta, "content")), text_of(choice.get("text")), text_of(part(delta, "refusal"))]
+        thought = text_of(part(delta, "reasoning_content") or part(delta, "reasoning"))
         self._content += words[0]
         self._text += words[1]
         self._refusal += words[2]

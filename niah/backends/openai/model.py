@@ -27,7 +27,7 @@ def describe(options: OpenAIOptions, model: str, base_url: str, key: str | None)
 
 
 def sketch(options: OpenAIOptions, model: str) -> ModelInfo:
-    """What can be said without asking: the model may not exist, and its counts are estimates."""
+    """What can be completion without asking: the model may not exist, and its counts are estimates."""
     return _info(options, model, Served(model, "", options.context_tokens, ""), None)
 
 
@@ -54,7 +54,7 @@ def _info(options: OpenAIOptions, model: str, served: Served, talk: ServerTalk |
         reasoning_tokens=options.reasoning_tokens,
         provider="openai" if options.base_url is None else None,
         counter=counter,
-        prefill=_prefills(options, served),
+        assistant_prefill=_prefills(options, served),
     )
 
 
@@ -66,8 +66,8 @@ def served_of(info: ModelInfo) -> Served:
 
 
 def _prefills(options: OpenAIOptions, served: Served) -> bool:
-    if options.prefill != "auto":
-        return options.prefill == "on"
+    if options.assistant_prefill != "auto":
+        return options.assistant_prefill == "on"
     if options.api == "completions":
         return True
     return options.api == "chat" and served.continues and not options.reasoning_tokens

@@ -33,6 +33,6 @@ class OpenAIOptions(BatchOptions):
             raise ValueError("api=completions knows no reasoning; use chat or responses")
         if self.api == "responses" and self.stream:
             raise ValueError("stream is for api=chat and api=completions")
-        if self.api == "responses" and self.prefill == "on":
-            raise ValueError("api=responses cannot begin an answer; use chat or completions, or prefill=off")
+        if self.api == "responses" and self.assistant_prefill == "on":
+            raise ValueError("api=responses cannot begin an answer; use chat or completions, or assistant_prefill=off")
         return self

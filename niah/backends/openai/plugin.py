@@ -32,7 +32,7 @@ def _sketch(options: OpenAIOptions, model: str) -> ModelInfo:
 
 
 def _check(options: OpenAIOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return [*address_problems(options)]
+    return address_problems(options)
 
 
 class _Engine:
@@ -40,14 +40,14 @@ class _Engine:
         self._options, self._info = options, info
 
     def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.openai.adapter import OpenAIDialect
+        from niah.backends.openai.adapter import OpenAIAdapter
         from niah.backends.openai.batch import OpenAIBatches
         from niah.backends.openai.model import served_of
         from niah.engines.hosted.session import opened
 
         url = self._options.base_url or OWN_URL
-        dialect = OpenAIDialect(self._options, served_of(self._info), url, api_key(self._options, KEY_NAMES, OWN_URL))
-        return opened(self._options, self._info, request, dialect, OpenAIBatches(dialect))
+        adapter = OpenAIAdapter(self._options, served_of(self._info), url, api_key(self._options, KEY_NAMES, OWN_URL))
+        return opened(self._options, self._info, request, adapter, OpenAIBatches(adapter))
 
 
 @asynccontextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from niah.engines.hosted.adapter import Said, logprob_of, odd_counts, part, shown, whole
-from niah.engines.hosted.faults import ApiFault
+from niah.engines.hosted.adapter import Completion
+from niah.engines.http.faults import ApiFault
+from niah.engines.http.values import count_or_none, logprob_or_none, odd_counts, part, shown
 
 _STOPS = {"stop": "end", "eos": "end", "length": "length", "max_tokens": "length", "content_filter": "refused"}
 
 
-def chat_said(reply: Mapping[str, Any], identity: str) -> Said:
+def read_chat(reply: Mapping[str, Any], identity: str) -> Completion:
     """A chat completion.
 
     Raises:
@@ -21,26 +22,28 @@ def chat_said(reply: Mapping[str, Any], identity: str) -> Said:
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise _misplaced(choice, "choices[0].message")
-    text = words_of(message.get("content"))
-    reasoning = words_of(message.get("reasoning_content") or message.get("reasoning"))
-    refusal = words_of(message.get("refusal"))
+    text = text_of(message.get("content"))
+    reasoning = text_of(message.get("reasoning_content") or message.get("reasoning"))
+    refusal = text_of(message.get("refusal"))
     if not text and not reasoning and not refusal:
         _refuse_elsewhere(choice, reply)
-    return _said(reply, identity, text or refusal, "refused" if refusal else _stop(choice), reasoning, _logprob(choice))
+    return _completion(
+        reply, identity, text or refusal, "refused" if refusal else _stop(choice), reasoning, _logprob(choice)
+    )
 
 
-def completion_said(reply: Mapping[str, Any], identity: str) -> Said:
-    """A completion; see ``chat_said``."""
+def read_completion(reply: Mapping[str, Any], identity: str) -> Completion:
+    """A completion; see ``read_chat``."""
     choice = _first_choice(reply)
     text = choice.get("text")
     if not isinstance(text, str):
         raise _misplaced(choice, "choices[0].text")
     values = part(choice, "logprobs", "token_logprobs")
     logprob = _sum(values) if isinstance(values, list) else _logprob(choice)
-    return _said(reply, identity, text, _stop(choice), "", logprob)
+    return _completion(reply, identity, text, _stop(choice), "", logprob)
 
 
-def response_said(reply: Mapping[str, Any], identity: str) -> Said:
+def read_response(reply: Mapping[str, Any], identity: str) -> Completion:
     """A reply of the responses API: a list of items, of which messages are the answer and reasoning is not."""
     items = reply.get("output")
     if not isinstance(items, list):
@@ -49,11 +52,11 @@ def response_said(reply: Mapping[str, Any], identity: str) -> Said:
     logprobs: list[Any] = []
     for item in items:
         for piece in _pieces(item, "content") + (_pieces(item, "summary") if part(item, "type") == "reasoning" else []):
-            words = words_of(piece.get("text"))
+            words = text_of(piece.get("text"))
             if part(item, "type") == "reasoning":
                 reasoning += words
             elif piece.get("type") == "refusal":
-                refusal += words_of(piece.get("refusal"))
+                refusal += text_of(piece.get("refusal"))
             else:
                 text += words
                 logprobs += [entry.get("logprob") for entry in _pieces(piece, "logprobs")]
@@ -63,7 +66,7 @@ def response_said(reply: Mapping[str, Any], identity: str) -> Said:
     stop = "end"
     if status == "incomplete":
         stop = "refused" if cause == "content_filter" else "length"
-    return _said(reply, identity, text or refusal, "refused" if refusal else stop, reasoning, _sum(logprobs))
+    return _completion(reply, identity, text or refusal, "refused" if refusal else stop, reasoning, _sum(logprobs))
 
 
 def _first_choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -100,10 +103,10 @@ def _pieces(item: Any, field: str) -> list[Mapping[str, Any]]:
     return [piece for piece in found if isinstance(piece, Mapping)] if isinstance(found, list) else []
 
 
-def words_of(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A text, or the texts of a list of parts."""
     if isinstance(value, list):
-        return "".join(words_of(part(piece, "text")) for piece in value)
+        return "".join(text_of(part(piece, "text")) for piece in value)
     return value if isinstance(value, str) else ""
 
 
@@ -124,27 +127,29 @@ def _logprob(choice: Mapping[str, Any]) -> float | None:
 
 
 def _sum(values: list[Any]) -> float | None:
-    known = [found for value in values if (found := logprob_of(value)) is not None]
+    known = [found for value in values if (found := logprob_or_none(value)) is not None]
     return sum(known) if known and len(known) == len(values) else None
 
 
-def _said(reply: Mapping[str, Any], identity: str, text: str, stop: str, reasoning: str, logprob: float | None) -> Said:
+def _completion(
+    reply: Mapping[str, Any], identity: str, text: str, stop: str, reasoning: str, logprob: float | None
+) -> Completion:
     usage = reply.get("usage")
     details = part(usage, "prompt_tokens_details") or part(usage, "input_tokens_details")
     out_details = part(usage, "completion_tokens_details") or part(usage, "output_tokens_details")
-    prompt = whole(part(usage, "prompt_tokens"))
-    output = whole(part(usage, "completion_tokens"))
-    return Said(
+    prompt = count_or_none(part(usage, "prompt_tokens"))
+    output = count_or_none(part(usage, "completion_tokens"))
+    return Completion(
         text=text,
         stop=stop,
         reasoning=reasoning,
-        prompt_tokens=whole(part(usage, "input_tokens")) if prompt is None else prompt,
-        output_tokens=whole(part(usage, "output_tokens")) if output is None else output,
-        cached_tokens=whole(part(details, "cached_tokens")) or 0,
-        reasoning_tokens=whole(part(out_details, "reasoning_tokens")) or 0,
+        prompt_tokens=count_or_none(part(usage, "input_tokens")) if prompt is None else prompt,
+        output_tokens=count_or_none(part(usage, "output_tokens")) if output is None else output,
+        cached_tokens=count_or_none(part(details, "cached_tokens")) or 0,
+        reasoning_tokens=count_or_none(part(out_details, "reasoning_tokens")) or 0,
         answer_logprob=logprob,
         # without an id two cells may well have the same reply, word for word
         identity=identity if reply.get("id") else "",
-        model=words_of(reply.get("model")),
+        model=text_of(reply.get("model")),
         odd_counts=odd_counts(usage),
     )

@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx2
 
-from niah.engines.hosted.adapter import Call, call_of, part, whole
-from niah.engines.hosted.faults import ApiFault, asked_again_now, document, fault_of_status, transport_faults
+from niah.engines.hosted.adapter import Call, call_of
 from niah.engines.hosted.options import ApiOptions
+from niah.engines.hosted.retries import with_retries_now
 from niah.engines.hosted.sdk import http_arguments
+from niah.engines.http.faults import ApiFault, document, fault_of_status, transport_faults
+from niah.engines.http.values import count_or_none, part
 from niah.errors import BackendUnavailable, CellError, ConfigError, near
 from niah.prompts.tokens import Tokenizer
 from niah.types import Prompt
@@ -77,7 +79,7 @@ class ServerTalk:
                 raise fault_of_status(reply.status_code, reply.text, reply.headers, f"the server at {self.root}")
             return document(reply.text, url)
 
-        return asked_again_now(self._options, once)
+        return with_retries_now(self._options, once)
 
 
 def find_served(talk: ServerTalk, model: str, options: ApiOptions) -> Served:
@@ -101,7 +103,7 @@ def find_served(talk: ServerTalk, model: str, options: ApiOptions) -> Served:
     if card is None:
         raise _unknown(model, [str(card["id"]) for card in cards], talk.base_url)
     family = str(card.get("owned_by") or "")
-    context = options.context_tokens or whole(card.get("max_model_len"))
+    context = options.context_tokens or count_or_none(card.get("max_model_len"))
     if context is None and family == "llamacpp":
         context = _slot_context(talk)
     return Served(str(card["id"]), family, context, _counts(talk, model))
@@ -122,7 +124,7 @@ def _unknown(model: str, names: list[str], address: str) -> ConfigError:
 def _slot_context(talk: ServerTalk) -> int | None:
     """llama.cpp shares its context between slots; this is one slot's."""
     try:
-        return whole(part(talk.get(f"{talk.root}/props"), "default_generation_settings", "n_ctx"))
+        return count_or_none(part(talk.get(f"{talk.root}/props"), "default_generation_settings", "n_ctx"))
     except (BackendUnavailable, CellError):
         return None
 
@@ -130,7 +132,7 @@ def _slot_context(talk: ServerTalk) -> int | None:
 def _counts(talk: ServerTalk, model: str) -> str:
     probe = [{"role": "user", "content": "One."}]
     reply = talk.has(f"{talk.root}/tokenize", {"model": model, "messages": probe})
-    if reply is not None and whole(reply.get("count")):
+    if reply is not None and count_or_none(reply.get("count")):
         return "messages"
     reply = talk.has(f"{talk.root}/tokenize", {"content": "One."})
     if reply is None or not isinstance(reply.get("tokens"), list) or not reply["tokens"]:
@@ -167,15 +169,15 @@ class ServerCounter:
     def _messages(self, call: Call) -> int:
         body: dict[str, Any] = {"model": self.served.model}
         if self.is_completion:
-            body["prompt"] = call.user_text + call.prefix
+            body["prompt"] = call.user_text + call.assistant_prefill
         else:
-            body |= {"messages": messages_of(call), **(CONTINUE if call.prefix else {})}
+            body |= {"messages": messages_of(call), **(CONTINUE if call.assistant_prefill else {})}
         return int(self.talk.post(f"{self.talk.root}/tokenize", body)["count"])
 
     def _text(self, call: Call) -> int:
-        text = call.user_text + call.prefix
+        text = call.user_text + call.assistant_prefill
         if not self.is_completion:
-            body = {"messages": messages_of(call), **(CONTINUE if call.prefix else {})}
+            body = {"messages": messages_of(call), **(CONTINUE if call.assistant_prefill else {})}
             text = self.talk.post(f"{self.talk.root}/apply-template", body)["prompt"]
         body = {"content": text, "add_special": True, "parse_special": True}
         return len(self.talk.post(f"{self.talk.root}/tokenize", body)["tokens"])
@@ -184,4 +186,4 @@ class ServerCounter:
 def messages_of(call: Call) -> list[dict[str, Any]]:
     """One user message, and the start of the answer as the assistant's where there is one."""
     messages = [{"role": "user", "content": call.user_text}]
-    return [*messages, {"role": "assistant", "content": call.prefix}] if call.prefix else messages
+    return [*messages, {"role": "assistant", "content": call.assistant_prefill}] if call.assistant_prefill else messages

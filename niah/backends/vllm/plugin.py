@@ -22,7 +22,7 @@ def _describe(options: VllmOptions, model: str) -> ModelInfo:
 
 
 def _check(options: VllmOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
-    if options.trust_me:
+    if options.skip_checks:
         return []
     return problems(options, kv, shape, host)
 

@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from niah.backends.vllm_server.facts import Facts
-from niah.backends.vllm_server.http import ServerClient
 from niah.backends.vllm_server.metrics import CacheInfo, parse_samples, read_cache
+from niah.backends.vllm_server.options import KEY_VARIABLE
 from niah.backends.vllm_server.process import start_server
 from niah.backends.vllm_server.session import ServerSession
 from niah.engines.base import ModelInfo, Session, SessionRequest
-from niah.engines.server.http import http_library
+from niah.engines.http.client import http_library
+from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
 from niah.engines.vllm.arguments import cache_word, compute_dtype
 from niah.errors import BackendUnavailable, CellError, ConfigError, MissingDependency
@@ -67,7 +68,7 @@ def has_cuda() -> bool:
 async def _session(
     options: VllmServerOptions, info: ModelInfo, request: SessionRequest, address: str, process: ServerProcess | None
 ) -> AsyncIterator[ServerSession]:
-    client = ServerClient(address, options.request_timeout_s)
+    client = HttpClient(address, options.request_timeout_s, KEY_VARIABLE)
     try:
         if process is not None:
             await _wait(client, process, options, request)
@@ -86,7 +87,7 @@ async def _session(
 
 
 async def _wait(
-    client: ServerClient, process: ServerProcess, options: VllmServerOptions, request: SessionRequest
+    client: HttpClient, process: ServerProcess, options: VllmServerOptions, request: SessionRequest
 ) -> None:
     """Until the server is healthy; a refused connection is what a start looks like."""
     deadline = time.monotonic() + options.startup_timeout_s
@@ -99,7 +100,7 @@ async def _wait(
 
 
 async def _facts(
-    client: ServerClient, options: VllmServerOptions, info: ModelInfo, request: SessionRequest, *, started: bool
+    client: HttpClient, options: VllmServerOptions, info: ModelInfo, request: SessionRequest, *, started: bool
 ) -> Facts:
     cards = (await client.document("/v1/models")).get("data", [])
     card = _card(cards, options, info, client.base_url)
@@ -134,21 +135,22 @@ def _card(cards: list[dict[str, Any]], options: VllmServerOptions, info: ModelIn
     )
 
 
-async def _optional(client: ServerClient, path: str) -> dict[str, Any]:
+async def _optional(client: HttpClient, path: str) -> dict[str, Any]:
+    """What a path replies that a server need not have."""
     try:
         return await client.document(path)
+    except BackendUnavailable:
+        return {}
     except CellError as err:
         if err.kind not in ("bad_request", "bad_reply"):
             raise
         return {}
 
 
-async def _cache(client: ServerClient) -> CacheInfo | None:
+async def _cache(client: HttpClient) -> CacheInfo | None:
     try:
         return read_cache(parse_samples(await client.text("/metrics")))
-    except CellError as err:
-        if err.kind != "bad_request":
-            raise
+    except BackendUnavailable:
         return None
 
 

@@ -7,6 +7,9 @@ from pydantic import Field
 from niah.engines.base import QUIET
 from niah.engines.vllm.arguments import VllmEngineOptions
 
+# environment variable of a running server's key
+KEY_VARIABLE = "VLLM_API_KEY"
+
 
 class VllmServerOptions(VllmEngineOptions):
     """Options of the vllm-server backend, beside those of the engine that it starts.
@@ -22,7 +25,7 @@ class VllmServerOptions(VllmEngineOptions):
         concurrency: requests in flight. vLLM publishes one usage for all of them, so only at 1 does a reading belong
             to one request; with more, runs are faster and ``allocated_bytes`` stays unknown.
         sample_every_s: seconds between readings of ``/metrics`` while requests are in flight.
-        allow_remote: allow plain http to another machine; prompts and answers can be read on the way.
+        allow_remote_http: allow plain http to another machine; prompts and answers can be read on the way.
 
     A server's key, where it wants one, is read from the environment variable ``VLLM_API_KEY``.
     """
@@ -34,4 +37,4 @@ class VllmServerOptions(VllmEngineOptions):
     request_timeout_s: float = Field(default=1800.0, gt=0, json_schema_extra=QUIET)
     concurrency: int = Field(default=1, ge=1, le=1024)
     sample_every_s: float = Field(default=0.2, ge=0.02, le=60.0, json_schema_extra=QUIET)
-    allow_remote: bool = Field(default=False, json_schema_extra=QUIET)
+    allow_remote_http: bool = Field(default=False, json_schema_extra=QUIET | {"formerly": "allow_remote"})

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from urllib.parse import urlsplit
 
-from niah.backends.vllm_server.options import VllmServerOptions
+from niah.backends.vllm_server.options import KEY_VARIABLE, VllmServerOptions
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.engines.checkpoint.gguf import is_alias
-from niah.engines.server.http import is_loopback
+from niah.engines.http.address import address_problems
 from niah.engines.vllm.arguments import SUPPORT, describe_for_engine
 from niah.engines.vllm.check import problems
 from niah.kv.aspects import aspects
@@ -40,27 +39,18 @@ def _describe(options: VllmServerOptions, model: str) -> ModelInfo:
 
 def _check(options: VllmServerOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
     if options.base_url is None:
-        return [] if options.trust_me else problems(options, kv, shape, host)
-    found = [*_address(options, options.base_url), *_fixed(options, kv)]
-    if not options.trust_me:
+        return [] if options.skip_checks else problems(options, kv, shape, host)
+    address = address_problems(
+        options.base_url,
+        allow_remote_http=options.allow_remote_http,
+        example="http://127.0.0.1:8000",
+        key_hint=f"Put the server's key into {KEY_VARIABLE}.",
+    )
+    found = [*address, *_fixed(options, kv)]
+    if not options.skip_checks:
         # what the server's machine can run is not known from here, so only what vLLM has nowhere is refused
         found += problems(options, kv, shape, Host(device="cuda"))
     return found
-
-
-def _address(options: VllmServerOptions, url: str) -> Iterator[Problem]:
-    # the value may hold a password, so it is shown without
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        yield Problem("backend.base_url", url, "it is no http address", "Write for instance http://127.0.0.1:8000.")
-        return
-    shown = f"{parts.scheme}://{parts.hostname}"
-    if parts.username or parts.password:
-        reason = "a name or password in an address would be stored with the run"
-        yield Problem("backend.base_url", shown, reason, "Put the server's key into VLLM_API_KEY.")
-    if parts.scheme == "http" and not is_loopback(url) and not options.allow_remote:
-        reason = "plain http to another machine can be read on the way"
-        yield Problem("backend.base_url", shown, reason, "Use https, a tunnel, or --set backend.allow_remote=true.")
 
 
 def _fixed(options: VllmServerOptions, kv: KVConfig) -> Iterator[Problem]:

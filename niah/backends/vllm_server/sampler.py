@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from niah.backends.vllm_server.metrics import Reading, parse_samples, read_load
-from niah.errors import CellError
+from niah.errors import BackendUnavailable, CellError
 
 
 @dataclass(eq=False)
@@ -104,7 +104,7 @@ class Sampler:
         before = tuple(self._active)
         try:
             reading = read_load(parse_samples(await self._read()))
-        except CellError:
+        except (CellError, BackendUnavailable):
             return  # the requests themselves will say that the server is gone
         # the reading was made somewhere between the two looks
         alone = before[0] if len(before) == 1 and before == tuple(self._active) else None

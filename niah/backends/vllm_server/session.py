@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from niah.backends.vllm_server.http import ServerClient
 from niah.backends.vllm_server.sampler import Sampler, Watch
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.engines.gpu import CardReader
+from niah.engines.http.faults import reading
+from niah.engines.http.values import count_at, logprob_of, text_at, token_ids
 from niah.engines.memory import usage_by_formula
-from niah.engines.server.http import count_at, logprob_of, reading, text_at, token_ids
+from niah.engines.server.http import HttpClient
 from niah.engines.vllm.arguments import stored_as
 from niah.errors import CellError, boundary
 from niah.kv.memory.totals import stored_tokens
@@ -76,7 +77,7 @@ class ServerSession:
         options: VllmServerOptions,
         info: ModelInfo,
         request: SessionRequest,
-        client: ServerClient,
+        client: HttpClient,
         facts: Facts,
         process: ServerProcess | None,
     ) -> None:

@@ -66,7 +66,7 @@ def describe_model(
         template=around,
         shape=shape,
         context_tokens=shape.context_tokens,
-        prefill=around.lead,
+        assistant_prefill=around.lead,
         reference_kv=shape.native_dtype if shape.native_dtype in ("bf16", "fp16") else "bf16",
     )
 

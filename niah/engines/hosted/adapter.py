@@ -1,9 +1,7 @@
-"""One request and its reply, whatever the API: what a dialect turns into its own words and back."""
+"""One request to a hosted API and its completion, and the adapter that each API brings for them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,12 +9,6 @@ from niah.errors import CellError
 from niah.prompts.segments import PARAGRAPH
 from niah.prompts.tokens import Tokenizer
 from niah.types import Prompt
-
-# more than any context; larger numbers are no counts, and some do not even fit into a column of a table
-MOST_TOKENS = 10**12
-_COUNT_ENDS = ("tokens", "token_count")
-_SHOWN_CHARACTERS = 200
-_LEAST_LOGPROB, _ROUNDING = -1e6, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +18,14 @@ class Call:
     Attributes:
         context: instruction, haystack and needles: the same for all questions of a context, so it is worth caching.
         question: what follows, with its blank line.
-        prefix: the start of the answer, to be put into the model's mouth; empty where that is not done.
+        assistant_prefill: the start of the answer, sent as the assistant's words; empty where that is not done.
         answer_tokens: that the answer may take.
         is_cacheable: whether processed prefixes may be used again.
     """
 
     context: str
     question: str
-    prefix: str
+    assistant_prefill: str
     answer_tokens: int
     is_cacheable: bool = True
 
@@ -43,8 +35,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a reply holds; None for what it does not tell.
+class Completion:
+    """What a reply holds; None for what the service does not tell.
 
     Attributes:
         stop: ``end``, ``length`` (budget used up) or ``refused``.
@@ -68,10 +60,10 @@ class Said:
     odd_counts: tuple[str, ...] = ()
 
 
-class Dialect(Protocol):
-    """An API as a session uses it."""
+class ApiAdapter(Protocol):
+    """An API as a session uses it: turns calls into its requests and replies into completions."""
 
-    async def ask(self, call: Call) -> Said:
+    async def ask(self, call: Call) -> Completion:
         """One request, asked once.
 
         Raises:
@@ -110,40 +102,3 @@ def context_of(prompt: Prompt, tokenizer: Tokenizer) -> str:
         if needle.text not in text:
             raise CellError("needle_lost", f"the needle {needle.text!r} does not stand in the text that would be sent")
     return text
-
-
-def whole(value: Any) -> int | None:
-    """A count in a reply; None for what is none: missing, negative, text, beyond all that a request can hold."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
-    return value if is_count else None
-
-
-def logprob_of(value: Any) -> float | None:
-    """A natural log-probability in a reply; None for what is none: text, not finite, above zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # rounding may leave a hair above zero
-    return float(value) if _LEAST_LOGPROB <= value <= _ROUNDING else None
-
-
-def odd_counts(usage: Any) -> tuple[str, ...]:
-    """Names of the token counts in a reply that are there and are no counts."""
-    if usage is None:
-        return ()
-    if not isinstance(usage, Mapping):
-        return ("usage",)
-    named = [name for name in usage if isinstance(name, str) and name.endswith(_COUNT_ENDS)]
-    return tuple(name[:40] for name in named if usage[name] is not None and whole(usage[name]) is None)
-
-
-def shown(value: Any) -> str:
-    """A value of a reply as it stands in a sentence."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return repr(text[:_SHOWN_CHARACTERS] + " …") if len(text) > _SHOWN_CHARACTERS else repr(value)
-
-
-def part(data: Any, *path: str) -> Any:
-    """A value deep in a reply, None when any step of the way is missing."""
-    for key in path:
-        data = data.get(key) if isinstance(data, Mapping) else None
-    return data

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from niah.engines.base import BatchState, ModelInfo
-from niah.engines.hosted.adapter import Call, Said, call_of
-from niah.engines.hosted.faults import ApiFault, asked_again
+from niah.engines.hosted.adapter import Call, Completion, call_of
 from niah.engines.hosted.options import BatchOptions
+from niah.engines.hosted.retries import with_retries
+from niah.engines.http.faults import ApiFault
 from niah.errors import BackendUnavailable, CellError
 from niah.types import Prompt, Reply
 
@@ -27,11 +28,11 @@ class BatchReader(Protocol):
 
     def note_batch(self, batch_id: str) -> None: ...
 
-    def from_batch(self, read: Callable[[], Said], prompt: Prompt) -> Reply: ...
+    def from_batch(self, read: Callable[[], Completion], prompt: Prompt) -> Reply: ...
 
 
-class BatchDialect(Protocol):
-    """A service's batches as they are used here; every method may raise what ``Dialect.ask`` does.
+class BatchAdapter(Protocol):
+    """A service's batches as they are used here; every method may raise what ``ApiAdapter.ask`` does.
 
     Attributes:
         most_requests, most_bytes: that the service takes in one batch, or less.
@@ -58,38 +59,38 @@ class BatchDialect(Protocol):
         """Documents of JSON lines, one line a request."""
         ...
 
-    def said(self, result: Mapping[str, Any]) -> Said:
-        """What a line of the results says; raises what ``Dialect.ask`` would have raised."""
+    def completion(self, result: Mapping[str, Any]) -> Completion:
+        """What a line of the results says; raises what ``ApiAdapter.ask`` would have raised."""
         ...
 
 
 class ApiBatches:
     """Batches of one session: retries, and replies that are judged as those of single requests are."""
 
-    def __init__(self, options: BatchOptions, info: ModelInfo, dialect: BatchDialect, session: BatchReader) -> None:
-        self._options, self._info, self._dialect, self._session = options, info, dialect, session
-        self.most_requests = min(dialect.most_requests, options.batch_requests or dialect.most_requests)
-        self.most_bytes = dialect.most_bytes
+    def __init__(self, options: BatchOptions, info: ModelInfo, adapter: BatchAdapter, session: BatchReader) -> None:
+        self._options, self._info, self._adapter, self._session = options, info, adapter, session
+        self.most_requests = min(adapter.most_requests, options.batch_requests or adapter.most_requests)
+        self.most_bytes = adapter.most_bytes
         self.most_tokens = options.batch_tokens
         self.poll_s, self.settle_s = options.batch_poll_s, options.batch_settle_s
-        self.is_marked = dialect.is_marked
+        self.is_marked = adapter.is_marked
 
     def line(self, custom_id: str, prompt: Prompt) -> bytes:
         """See ``Batches``."""
         # requests of a batch run in any order, so that writing to a prompt cache would mostly be paid for nothing
-        return self._dialect.line(custom_id, call_of(prompt, self._info.tokenizer, is_cacheable=False))
+        return self._adapter.line(custom_id, call_of(prompt, self._info.tokenizer, is_cacheable=False))
 
     async def submit(self, label: str, file: Path) -> str:
         """See ``Batches``."""
         try:
-            uploaded = await asked_again(self._options, lambda _: self._dialect.upload(label, file))
-            return await asked_again(self._options, lambda _: self._once(label, file, uploaded))
+            uploaded = await with_retries(self._options, lambda _: self._adapter.upload(label, file))
+            return await with_retries(self._options, lambda _: self._once(label, file, uploaded))
         except (BackendUnavailable, ApiFault) as err:
             raise BackendUnavailable(f"the batch cannot be handed in: {err}") from err
 
     async def _once(self, label: str, file: Path, uploaded: str) -> str:
         try:
-            return await self._dialect.submit(label, file, uploaded)
+            return await self._adapter.submit(label, file, uploaded)
         except ApiFault as fault:
             if fault.kind in _NOT_ARRIVED:
                 raise
@@ -97,25 +98,25 @@ class ApiBatches:
 
     async def find(self, label: str, requests: int, since: float) -> list[str]:
         """See ``Batches``."""
-        return await self._patiently("the batches", lambda: self._dialect.find(label, requests, since))
+        return await self._patiently("the batches", lambda: self._adapter.find(label, requests, since))
 
     async def state(self, batch_id: str) -> BatchState:
         """See ``Batches``."""
-        return await self._patiently(f"batch {batch_id!r}", lambda: self._dialect.state(batch_id))
+        return await self._patiently(f"batch {batch_id!r}", lambda: self._adapter.state(batch_id))
 
     async def replies(self, batch_id: str) -> list[tuple[str, Callable[[Prompt], Reply]]]:
         """See ``Batches``."""
-        documents = await self._patiently(f"the results of batch {batch_id!r}", lambda: self._dialect.results(batch_id))
+        documents = await self._patiently(f"the results of batch {batch_id!r}", lambda: self._adapter.results(batch_id))
         self._session.note_batch(batch_id)
         results = [_object(line) for document in documents for line in document.splitlines()]
         return [(str(result["custom_id"]), self._reply_to(result)) for result in results if "custom_id" in result]
 
     def _reply_to(self, result: Mapping[str, Any]) -> Callable[[Prompt], Reply]:
-        return partial(self._session.from_batch, partial(self._dialect.said, result))
+        return partial(self._session.from_batch, partial(self._adapter.completion, result))
 
     async def _patiently(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await asked_again(self._options, lambda _: ask())
+            return await with_retries(self._options, lambda _: ask())
         except CellError as err:
             raise BackendUnavailable(f"{what} cannot be looked at; the same command tries again: {err}") from err
         except BackendUnavailable as err:

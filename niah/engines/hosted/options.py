@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from niah.engines.base import QUIET, BackendOptions
+from niah.engines.http import address
 from niah.engines.support import Support
 from niah.errors import ConfigError, MissingKey
 from niah.redact import remember
@@ -33,8 +32,8 @@ class ApiOptions(BackendOptions):
         connect_timeout_s: seconds until a connection must stand.
         request_timeout_s: seconds of silence after which a request is given up; a long prompt is silent.
         allow_remote_http: allow plain http to another machine; key, prompts and answers can be read on the way.
-        prefill: whether the start of the answer is put into the model's mouth; ``auto`` where the server is known to
-            go on from it.
+        assistant_prefill: whether the start of the answer is sent as the assistant's words, for the model to go on
+            from; ``auto`` where the server is known to do that.
         reasoning_tokens: output tokens for reasoning, on top of the answer budget; 0 asks for no reasoning.
         temperature: None leaves it out, for models that refuse it.
         context_tokens: longest prompt and answer; None is what the server says, where it does.
@@ -54,7 +53,7 @@ class ApiOptions(BackendOptions):
     connect_timeout_s: float = Field(default=10.0, gt=0, json_schema_extra=QUIET)
     request_timeout_s: float = Field(default=600.0, gt=0, json_schema_extra=QUIET)
     allow_remote_http: bool = Field(default=False, json_schema_extra=QUIET)
-    prefill: Literal["auto", "on", "off"] = "auto"
+    assistant_prefill: Literal["auto", "on", "off"] = Field(default="auto", json_schema_extra={"formerly": "prefill"})
     reasoning_tokens: int = Field(default=0, ge=0, le=1_000_000)
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     context_tokens: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
@@ -77,36 +76,16 @@ class BatchOptions(ApiOptions):
     batch_tokens: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
 
 
-def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def address_problems(options: ApiOptions) -> Iterator[Problem]:
-    """Why a ``base_url`` may not be used. The value may hold a password, so it is shown without."""
-    url = options.base_url
-    if url is None:
-        return
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        parts, host = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not host:
-        reason = "it is no http address"
-        yield Problem("backend.base_url", url, reason, "Write for instance http://127.0.0.1:8000/v1.")
-        return
-    shown = f"{parts.scheme}://{host}"
-    if parts.username or parts.password or parts.query:
-        reason = "a password or key in an address would be stored with the run"
-        yield Problem("backend.base_url", shown, reason, "Name the variable that holds it: backend.api_key_env.")
-    if parts.scheme == "http" and not is_loopback(url) and not options.allow_remote_http:
-        reason = "plain http to another machine can be read on the way"
-        yield Problem("backend.base_url", shown, reason, "Use https, or --set backend.allow_remote_http=true.")
+def address_problems(options: ApiOptions) -> list[Problem]:
+    """Why ``base_url`` may not be used."""
+    return list(
+        address.address_problems(
+            options.base_url,
+            allow_remote_http=options.allow_remote_http,
+            example="http://127.0.0.1:8000/v1",
+            key_hint="Name the variable that holds it: backend.api_key_env.",
+        )
+    )
 
 
 def require_address(options: ApiOptions) -> None:

@@ -1,22 +1,23 @@
-"""What the official SDKs of OpenAI and Anthropic, made by the same generator, raise: turned into our faults."""
+"""Clients for the official SDKs: their HTTP arguments, a first look at the address, and their exceptions as ours."""
 
 from __future__ import annotations
 
 import json
 import re
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import httpx2
 
-from niah.engines.bounded import HEADERS, UnreadableReply, async_hooks, cause_of, hooks
-from niah.engines.hosted.faults import ApiFault, fault_of_status, transport_faults
-from niah.engines.hosted.options import ApiOptions, is_loopback
+from niah.engines.hosted.options import ApiOptions
+from niah.engines.http.address import is_local
+from niah.engines.http.bounded import UnreadableReply, cause_of
+from niah.engines.http.client import client_arguments
+from niah.engines.http.faults import ApiFault, fault_of_status, transport_faults
 from niah.errors import BackendUnavailable
 
 # for the first contact: later ones are patient, since a server that was there comes back
@@ -25,17 +26,14 @@ _PAUSE_S = 0.4
 
 
 def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False) -> dict[str, Any]:
-    """Arguments of an ``httpx2`` client; certificates are always verified, and replies are read up to a limit."""
-    return {
-        "timeout": httpx2.Timeout(options.request_timeout_s, connect=options.connect_timeout_s),
-        # the session itself limits what is in flight
-        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=options.concurrency),
-        # a proxy for the world outside has nothing to do with this machine's own address
-        "trust_env": not is_loopback(base_url),
-        "verify": _verifying(),
-        "headers": HEADERS,
-        "event_hooks": async_hooks(httpx2) if is_async else hooks(httpx2),
-    }
+    """Arguments of an ``httpx2`` client, as the options want them."""
+    return client_arguments(
+        base_url,
+        options.request_timeout_s,
+        options.connect_timeout_s,
+        keep_alive=options.concurrency,
+        is_async=is_async,
+    )
 
 
 def require_reachable(options: ApiOptions, base_url: str) -> None:
@@ -51,7 +49,7 @@ def require_reachable(options: ApiOptions, base_url: str) -> None:
         why = _first_contact(client, options, base_url)
     if not why:
         return
-    if is_loopback(base_url):
+    if is_local(base_url):
         raise BackendUnavailable(f"no server answers at {base_url}: {why}. Is it running?")
     raise BackendUnavailable(
         f"{base_url} cannot be reached: {why}. Look at the network (or a proxy, HTTPS_PROXY), or at backend.base_url."
@@ -89,12 +87,6 @@ def _why_unreachable(client: httpx2.Client, base_url: str) -> str:
     except (httpx2.HTTPError, UnreadableReply, RuntimeError):
         return ""  # something is there, whatever it makes of the question
     return ""
-
-
-@cache
-def _verifying() -> ssl.SSLContext:
-    """One context for all clients, since reading the authorities' certificates takes a tenth of a second."""
-    return httpx2.create_ssl_context()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Prompts as text to an API: limits, retries, the order that caches like, and every fault on its own row."""
+"""A session of a hosted API: prompts sent as text within limits, retried, and every fault on its own row."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from niah.engines.base import ModelInfo, Session, SessionRequest
-from niah.engines.hosted.adapter import Call, Dialect, Said, call_of, context_of
-from niah.engines.hosted.batch import ApiBatches, BatchDialect
-from niah.engines.hosted.faults import ApiFault, RefusedByFilter, asked_again
+from niah.engines.hosted.adapter import ApiAdapter, Call, Completion, call_of, context_of
+from niah.engines.hosted.batch import ApiBatches, BatchAdapter
 from niah.engines.hosted.options import ApiOptions, BatchOptions
+from niah.engines.hosted.retries import SharedPause, with_retries
+from niah.engines.http.faults import ApiFault, RefusedByFilter
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.types import Answer, Failure, Prompt, Reply, Timing
 
@@ -31,17 +32,17 @@ _CHARACTERS_SPARE = 65_536
 class ApiSession:
     """One model behind an API. ``concurrency`` requests are in flight at a time, over all groups."""
 
-    def __init__(self, options: ApiOptions, info: ModelInfo, request: SessionRequest, dialect: Dialect) -> None:
+    def __init__(self, options: ApiOptions, info: ModelInfo, request: SessionRequest, adapter: ApiAdapter) -> None:
         from aiolimiter import AsyncLimiter
 
-        self._options, self._info, self._request, self._dialect = options, info, request, dialect
+        self._options, self._info, self._request, self._adapter = options, info, request, adapter
         self._slots = asyncio.Semaphore(options.concurrency)
         tokens, requests = options.tokens_per_minute, options.requests_per_minute
         # a bucket no larger than the largest cell: a full minute's worth at once is what a provider would refuse
         size = max(request.max_length, (tokens or 0) / 60)
         self._token_limit = AsyncLimiter(size, 60 * size / tokens) if tokens else None
         self._request_limit = AsyncLimiter(1, 60 / requests) if requests else None
-        self._not_before = 0.0
+        self._pause = SharedPause()
         self._failures_in_a_row = 0
         self._last_failure = ""
         self._over: BackendUnavailable | None = None
@@ -59,9 +60,9 @@ class ApiSession:
     def effective(self) -> dict[str, Any]:
         """What was really done; the KV cache of an API is not observable."""
         return {
-            **self._dialect.effective(),
+            **self._adapter.effective(),
             "kv.observable": False,
-            "prefill": self._info.prefill,
+            "prefill": self._info.assistant_prefill,
             "counted_by": self._info.counter.name if self._info.counter else "",
             "requests": self._requests,
             "requests_retried": self._retried,
@@ -92,7 +93,7 @@ class ApiSession:
         """Results of a batch have been read."""
         self._batches.append(batch_id)
 
-    def from_batch(self, read: Callable[[], Said], prompt: Prompt) -> Reply:
+    def from_batch(self, read: Callable[[], Completion], prompt: Prompt) -> Reply:
         """The reply to a prompt from its result in a batch, judged as one that was waited for.
 
         Raises:
@@ -100,14 +101,14 @@ class ApiSession:
         """
         try:
             with boundary("engine", "the batch"):
-                said = read()
-                self._check(said, prompt.answer_budget, batched=True)
+                completion = read()
+                self._check(completion, prompt.answer_budget, batched=True)
         except RefusedByFilter as err:
             return Answer(text=str(err), stop="refused", prompt_tokens=None, output_tokens=None, batched=True)
         except CellError as err:
             return self._failure(prompt, err)
-        self._note_count(prompt, said)
-        return replace(_answer(_without_prefix(said, prompt.case.answer_prefix)), batched=True)
+        self._note_count(prompt, completion)
+        return replace(_answer(_without_prefix(completion, prompt.case.answer_prefix)), batched=True)
 
     def raise_if_over(self) -> None:
         """At the end: whether the service had stopped taking requests.
@@ -137,7 +138,7 @@ class ApiSession:
         started = time.perf_counter()
         try:
             with boundary("engine", "the API"):
-                said, requests = await self._said(prompt, call)
+                completion, requests = await self._complete(prompt, call)
         except BackendUnavailable as err:
             self._over = self._over or err
             return Failure("stopped", str(err), retryable=True)
@@ -146,13 +147,13 @@ class ApiSession:
         except CellError as err:
             return self._failure(prompt, err)
         self._failures_in_a_row = 0
-        self._note_count(prompt, said)
-        return _answer(said, requests, time.perf_counter() - started)
+        self._note_count(prompt, completion)
+        return _answer(completion, requests, time.perf_counter() - started)
 
-    async def _said(self, prompt: Prompt, call: Call) -> tuple[Said, int]:
+    async def _complete(self, prompt: Prompt, call: Call) -> tuple[Completion, int]:
         requests = 0
 
-        async def once(attempt: int) -> Said:
+        async def once(attempt: int) -> Completion:
             nonlocal requests
             await self._wait(prompt)
             self.raise_if_over()
@@ -160,16 +161,15 @@ class ApiSession:
             self._requests += 1
             self._retried += attempt > 1
             try:
-                said = await self._dialect.ask(call)
+                completion = await self._adapter.ask(call)
             except ApiFault as fault:
                 if fault.retry_after_s is not None:
-                    # what one request is told holds for all of them
-                    self._not_before = max(self._not_before, time.monotonic() + fault.retry_after_s)
+                    self._pause.extend(fault.retry_after_s)
                 raise
-            self._check(said, call.answer_tokens)
-            return _without_prefix(said, call.prefix)
+            self._check(completion, call.answer_tokens)
+            return _without_prefix(completion, call.assistant_prefill)
 
-        return await asked_again(self._options, once), requests
+        return await with_retries(self._options, once), requests
 
     async def _wait(self, prompt: Prompt) -> None:
         if self._request_limit is not None:
@@ -177,10 +177,9 @@ class ApiSession:
         if self._token_limit is not None:
             tokens = prompt.token_count + prompt.answer_budget + self._options.reasoning_tokens
             await self._token_limit.acquire(min(tokens, self._token_limit.max_rate))
-        while (wait := self._not_before - time.monotonic()) > 0:
-            await asyncio.sleep(wait)
+        await self._pause.wait()
 
-    def _check(self, said: Said, answer_tokens: int, *, batched: bool = False) -> None:
+    def _check(self, completion: Completion, answer_tokens: int, *, batched: bool = False) -> None:
         """A reply that is no answer must not be judged as one, though it was billed.
 
         Raises:
@@ -188,32 +187,32 @@ class ApiSession:
                 worth asking again.
         """
         most = _CHARACTERS_A_TOKEN * (answer_tokens + self._options.reasoning_tokens) + _CHARACTERS_SPARE
-        if len(said.text) + len(said.reasoning) > most:
+        if len(completion.text) + len(completion.reasoning) > most:
             raise ApiFault("reply_too_large", f"the answer is longer than {most:,} characters, which was not asked for")
-        if said.identity:
-            identity = hashlib.blake2b(said.identity.encode(), digest_size=16).digest()
+        if completion.identity:
+            identity = hashlib.blake2b(completion.identity.encode(), digest_size=16).digest()
             if identity in self._seen:
                 raise ApiFault("duplicate_reply", "the very same reply came to another request before", retryable=True)
             self._seen.append(identity)
-        if said.text.strip() or said.stop in ("length", "refused"):
+        if completion.text.strip() or completion.stop in ("length", "refused"):
             return
-        if said.reasoning or not said.output_tokens:
-            self._request.on_discarded(replace(_answer(said), batched=batched))
-        if said.reasoning:
+        if completion.reasoning or not completion.output_tokens:
+            self._request.on_discarded(replace(_answer(completion), batched=batched))
+        if completion.reasoning:
             reason = "the reply holds reasoning and no answer, though it was not cut off"
             raise ApiFault("answer_missing", reason, retryable=True)
-        if not said.output_tokens:
+        if not completion.output_tokens:
             raise ApiFault("empty_answer", "the reply is empty, and no token of it was counted", retryable=True)
 
     def _left_out(self) -> str:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(self._odd_counts.items()))
         return f"{named}: what the replies say there is no count of tokens"
 
-    def _note_count(self, prompt: Prompt, said: Said) -> None:
-        self._odd_counts.update(said.odd_counts)
-        if said.prompt_tokens is None:
+    def _note_count(self, prompt: Prompt, completion: Completion) -> None:
+        self._odd_counts.update(completion.odd_counts)
+        if completion.prompt_tokens is None:
             return
-        difference = said.prompt_tokens - prompt.token_count
+        difference = completion.prompt_tokens - prompt.token_count
         least, largest = self._least_difference, self._largest_difference
         self._least_difference = difference if least is None else min(least, difference)
         self._largest_difference = difference if largest is None else max(largest, difference)
@@ -236,31 +235,36 @@ class BatchingSession(ApiSession):
     """One model behind an API that has batches too."""
 
     def __init__(
-        self, options: BatchOptions, info: ModelInfo, request: SessionRequest, dialect: Dialect, batches: BatchDialect
+        self,
+        options: BatchOptions,
+        info: ModelInfo,
+        request: SessionRequest,
+        adapter: ApiAdapter,
+        batches: BatchAdapter,
     ) -> None:
-        super().__init__(options, info, request, dialect)
+        super().__init__(options, info, request, adapter)
         self.batches = ApiBatches(options, info, batches, self)
 
 
-def _answer(said: Said, requests: int = 1, elapsed_s: float = 0.0) -> Answer:
+def _answer(completion: Completion, requests: int = 1, elapsed_s: float = 0.0) -> Answer:
     return Answer(
-        text=said.text,
-        stop=said.stop,
-        prompt_tokens=said.prompt_tokens,
-        output_tokens=said.output_tokens,
-        cached_tokens=said.cached_tokens,
-        cache_write_tokens=said.cache_write_tokens,
-        reasoning=said.reasoning,
-        reasoning_tokens=said.reasoning_tokens,
-        answer_logprob=said.answer_logprob,
+        text=completion.text,
+        stop=completion.stop,
+        prompt_tokens=completion.prompt_tokens,
+        output_tokens=completion.output_tokens,
+        cached_tokens=completion.cached_tokens,
+        cache_write_tokens=completion.cache_write_tokens,
+        reasoning=completion.reasoning,
+        reasoning_tokens=completion.reasoning_tokens,
+        answer_logprob=completion.answer_logprob,
         requests=requests,
-        timing=Timing(first_token_s=said.first_token_s or 0.0, total_s=elapsed_s),
+        timing=Timing(first_token_s=completion.first_token_s or 0.0, total_s=elapsed_s),
     )
 
 
-def _without_prefix(said: Said, prefix: str) -> Said:
+def _without_prefix(completion: Completion, prefix: str) -> Completion:
     """llama.cpp gives the begun answer back with what it went on with."""
-    return replace(said, text=said.text.removeprefix(prefix)) if prefix else said
+    return replace(completion, text=completion.text.removeprefix(prefix)) if prefix else completion
 
 
 @asynccontextmanager
@@ -268,8 +272,8 @@ async def opened(
     options: ApiOptions,
     info: ModelInfo,
     request: SessionRequest,
-    dialect: Dialect,
-    batches: BatchDialect | None = None,
+    adapter: ApiAdapter,
+    batches: BatchAdapter | None = None,
 ) -> AsyncIterator[Session]:
     """A session whose connections are closed when it is over.
 
@@ -290,10 +294,10 @@ async def opened(
                     "ask for shorter lengths."
                 )
         if batches is not None and isinstance(options, BatchOptions):
-            session: ApiSession = BatchingSession(options, info, request, dialect, batches)
+            session: ApiSession = BatchingSession(options, info, request, adapter, batches)
         else:
-            session = ApiSession(options, info, request, dialect)
+            session = ApiSession(options, info, request, adapter)
         yield session
         session.raise_if_over()
     finally:
-        await dialect.close()
+        await adapter.close()

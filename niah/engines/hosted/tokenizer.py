@@ -142,4 +142,4 @@ class LocalCounter:
 
     def count(self, prompt: Prompt) -> int:
         call = call_of(prompt, self.tokenizer)
-        return len(self.tokenizer.encode_batch([call.user_text + call.prefix])[0]) + self.overhead_tokens
+        return len(self.tokenizer.encode_batch([call.user_text + call.assistant_prefill])[0]) + self.overhead_tokens

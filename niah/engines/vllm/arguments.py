@@ -82,7 +82,7 @@ class VllmEngineOptions(BackendOptions):
         enforce_eager: no graph capture or compilation.
         threads: CPU threads; None is what ``OMP_NUM_THREADS`` says, else the cores of this process.
         logprobs: score the expected answer, from the cached prefix.
-        trust_me: skip the check of what this machine can run; the canary still looks.
+        skip_checks: skip the check of what this machine can run; the canary still looks.
         context_parallel: which kind a setting's context parallelism is: of the stored tokens while decoding, or of
             the prompt (MLA models only).
         yarn_factor: stretch the positions by YaRN (arXiv:2309.00071) to this many times the model's context, in every
@@ -101,7 +101,7 @@ class VllmEngineOptions(BackendOptions):
     enforce_eager: bool = True
     threads: int | None = Field(default=None, ge=1, json_schema_extra=QUIET)
     logprobs: bool = True
-    trust_me: bool = Field(default=False, json_schema_extra=QUIET)
+    skip_checks: bool = Field(default=False, json_schema_extra=QUIET | {"formerly": "trust_me"})
     context_parallel: Literal["decode", "prefill"] = "decode"
     yarn_factor: float | None = Field(default=None, gt=1)
     trust_remote_code: bool = False

@@ -220,13 +220,13 @@ def test_an_opening_token_without_a_closing_one_leaves_the_answer_prefix_out(tmp
     rust.add_special_tokens(["<think>"])
     template = CHATML.replace("assistant\n'", "assistant\n<think>'")
     info = _described(folder(tmp_path, rust, template))
-    assert not info.prefill
+    assert not info.assistant_prefill
     assert info.template.suffix.endswith("<think>")
     assert "answer prefix left out" in dict(info.template.notes)["prompt.thinking"]
     assert info.template.digest != Template("chat", info.template.prefix, info.template.suffix).digest
     rust.add_special_tokens(["</think>"])
     again = _described(folder(tmp_path / "both", rust, template))
-    assert again.prefill
+    assert again.assistant_prefill
     assert again.template.suffix.endswith("<think></think>")
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from niah.backends.anthropic.adapter import AnthropicDialect, message_said
-from niah.backends.gemini.adapter import content_said
-from niah.backends.openai.adapter import OpenAIDialect
-from niah.backends.openai.replies import chat_said, response_said
+from niah.backends.anthropic.adapter import AnthropicAdapter, read_message
+from niah.backends.gemini.adapter import read_content
+from niah.backends.openai.adapter import OpenAIAdapter
+from niah.backends.openai.replies import read_chat, read_response
 from niah.backends.openai.server import Served
 from niah.engines.hosted.adapter import Call
-from niah.engines.hosted.faults import ApiFault
+from niah.engines.http.faults import ApiFault
 from niah.registry import load
 from niah.store.schema import Row
 from tests.engines.hosted.peer import Ask, Peer, StartPeer, read, text_of
@@ -167,16 +167,16 @@ def test_another_tokenizer_is_fitted_to_the_servers_count(start_peer: StartPeer,
 @pytest.mark.parametrize(
     ("read_reply", "reply", "kind"),
     [
-        (chat_said, {}, "answer_missing"),
-        (chat_said, {"choices": []}, "answer_missing"),
-        (chat_said, {"choices": [{"message": {"content": "x"}, "finish_reason": "tired"}]}, "bad_reply"),
-        (chat_said, {"error": {"message": "worker died"}}, "server_error"),
-        (chat_said, {"choices": [{"message": {"content": ""}, "delta": {"content": "7"}}]}, "answer_missing"),
-        (response_said, {"output": "7"}, "answer_missing"),
-        (response_said, {"output": [], "status": "failed", "error": {"message": "no"}}, "server_error"),
-        (message_said, {"completion": "7"}, "answer_missing"),
-        (message_said, {"content": [], "stop_reason": None}, "bad_reply"),
-        (message_said, {"content": [], "stop_reason": "model_context_window_exceeded"}, "context_too_long"),
+        (read_chat, {}, "answer_missing"),
+        (read_chat, {"choices": []}, "answer_missing"),
+        (read_chat, {"choices": [{"message": {"content": "x"}, "finish_reason": "tired"}]}, "bad_reply"),
+        (read_chat, {"error": {"message": "worker died"}}, "server_error"),
+        (read_chat, {"choices": [{"message": {"content": ""}, "delta": {"content": "7"}}]}, "answer_missing"),
+        (read_response, {"output": "7"}, "answer_missing"),
+        (read_response, {"output": [], "status": "failed", "error": {"message": "no"}}, "server_error"),
+        (read_message, {"completion": "7"}, "answer_missing"),
+        (read_message, {"content": [], "stop_reason": None}, "bad_reply"),
+        (read_message, {"content": [], "stop_reason": "model_context_window_exceeded"}, "context_too_long"),
     ],
 )
 def test_odd_replies_are_faults(read_reply: Callable[..., Any], reply: dict[str, Any], kind: str) -> None:
@@ -186,18 +186,18 @@ def test_odd_replies_are_faults(read_reply: Callable[..., Any], reply: dict[str,
 
 
 def test_gemini_blocks_and_stops() -> None:
-    assert content_said({"prompt_feedback": {"block_reason": "SAFETY"}}).stop == "refused"
+    assert read_content({"prompt_feedback": {"block_reason": "SAFETY"}}).stop == "refused"
     candidate = {"finish_reason": "MAX_TOKENS", "content": {"parts": [{"text": "hm", "thought": True}]}}
-    said = content_said({"candidates": [candidate]})
+    said = read_content({"candidates": [candidate]})
     assert (said.stop, said.text, said.reasoning) == ("length", "", "hm")
     with pytest.raises(ApiFault):
-        content_said({"candidates": []})
+        read_content({"candidates": []})
 
 
 def test_a_usage_that_is_none_is_unknown_and_not_zero() -> None:
     choice = {"message": {"content": "7"}, "finish_reason": "stop"}
     for usage in (None, {}, {"prompt_tokens": -5, "completion_tokens": "many"}, {"prompt_tokens": True}):
-        said = chat_said({"choices": [choice], "usage": usage}, "")
+        said = read_chat({"choices": [choice], "usage": usage}, "")
         assert said.prompt_tokens is None
         assert said.output_tokens is None
 
@@ -208,9 +208,9 @@ def test_log_probabilities_of_the_answer() -> None:
         "finish_reason": "stop",
         "logprobs": {"content": [{"logprob": -0.5}, {"logprob": -0.25}]},
     }
-    assert chat_said({"choices": [choice]}, "").answer_logprob == pytest.approx(-0.75)
+    assert read_chat({"choices": [choice]}, "").answer_logprob == pytest.approx(-0.75)
     choice["logprobs"] = {"content": [{"logprob": -0.5}, {"logprob": None}]}
-    assert chat_said({"choices": [choice]}, "").answer_logprob is None
+    assert read_chat({"choices": [choice]}, "").answer_logprob is None
 
 
 @pytest.mark.parametrize("backend", ["openai", "anthropic"])
@@ -221,9 +221,9 @@ def test_log_probabilities_of_the_answer() -> None:
 def test_a_temperature_goes_to_the_provider_only_when_set(backend: str, options: dict[str, Any], sent: bool) -> None:
     made = load("backends", backend).options(**options)
     if backend == "openai":
-        dialect: Any = OpenAIDialect(made, Served("m", "", None, ""), "http://127.0.0.1:9/v1", None)
+        adapter: Any = OpenAIAdapter(made, Served("m", "", None, ""), "http://127.0.0.1:9/v1", None)
     else:
-        dialect = AnthropicDialect(made, "m", "http://127.0.0.1:9", None)
-    body, extra = dialect.body(Call("a", "b", "", 5))
-    asyncio.run(dialect.close())
+        adapter = AnthropicAdapter(made, "m", "http://127.0.0.1:9", None)
+    body, extra = adapter.body(Call("a", "b", "", 5))
+    asyncio.run(adapter.close())
     assert ("temperature" in {**body, **extra}) == sent

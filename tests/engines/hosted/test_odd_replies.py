@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from niah.backends.anthropic.adapter import message_said
-from niah.backends.gemini.adapter import content_said
-from niah.backends.openai.replies import chat_said, completion_said, response_said
-from niah.engines import bounded as _bounded
-from niah.engines.hosted.adapter import Said, odd_counts
-from niah.engines.hosted.faults import ApiFault, reading
+from niah.backends.anthropic.adapter import read_message
+from niah.backends.gemini.adapter import read_content
+from niah.backends.openai.replies import read_chat, read_completion, read_response
+from niah.engines.hosted.adapter import Completion
+from niah.engines.http import bounded as _bounded
+from niah.engines.http.faults import ApiFault, reading
+from niah.engines.http.values import odd_counts
 from niah.store.read import write_parquet
 from tests.engines.hosted import peer as peers
 from tests.engines.hosted.peer import Ask, StartPeer
@@ -103,19 +104,19 @@ def _rich(shape: str) -> dict[str, Any]:
 
 
 READERS: dict[str, Any] = {
-    "chat": lambda reply: chat_said(reply, "i"),
-    "completions": lambda reply: completion_said(reply, "i"),
-    "responses": lambda reply: response_said(reply, "i"),
-    "messages": lambda reply: message_said(reply, "i"),
-    "gemini": content_said,
+    "chat": lambda reply: read_chat(reply, "i"),
+    "completions": lambda reply: read_completion(reply, "i"),
+    "responses": lambda reply: read_response(reply, "i"),
+    "messages": lambda reply: read_message(reply, "i"),
+    "gemini": read_content,
 }
 COUNTS = ("prompt_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
-def _read(read: Any, reply: dict[str, Any]) -> Said | ApiFault:
+def _read(read: Any, reply: dict[str, Any]) -> Completion | ApiFault:
     try:
         with reading("the reply"):
-            found: Said = read(reply)
+            found: Completion = read(reply)
     except ApiFault as fault:
         return fault
     return found

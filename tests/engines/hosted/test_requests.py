@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from niah.engines.hosted.faults import ApiFault, asked_again_now, fault_of_status, retry_after_s
 from niah.engines.hosted.options import ApiOptions, api_key
+from niah.engines.hosted.retries import with_retries_now
+from niah.engines.http.faults import ApiFault, fault_of_status, retry_after_s
 from niah.errors import BackendUnavailable
 from niah.registry import load
 from tests.engines.hosted.peer import KEY, Ask, Peer, StartPeer
@@ -182,7 +183,7 @@ def test_what_will_not_change_is_asked_once() -> None:
         raise fault_of_status(400, "no", {}, "the server")
 
     with pytest.raises(Exception, match="refused the request"):
-        asked_again_now(ApiOptions(retry_wait_s=0.01), ask_once)
+        with_retries_now(ApiOptions(retry_wait_s=0.01), ask_once)
     assert len(asked) == 1
 
 

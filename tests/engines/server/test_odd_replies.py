@@ -195,7 +195,7 @@ def start_odd_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
     from threading import Thread
 
-    from niah.engines import bounded as _bounded
+    from niah.engines.http import bounded as _bounded
 
     monkeypatch.setattr(_bounded, "MOST_BYTES", 2**22)
     servers = []

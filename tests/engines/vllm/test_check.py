@@ -133,7 +133,7 @@ def test_prefill_context_parallelism_is_for_latents() -> None:
     assert [p.reason for p in found] == ["prefill context parallelism is for MLA models"]
 
 
-def test_old_versions_and_trust_me() -> None:
+def test_old_versions_and_skipped_checks() -> None:
     old = Host(device="cuda", compute_capability=(9, 0), versions={"vllm": "0.9.1"})
     assert any("older than 0.32" in p.reason for p in PLUGIN.problems(VllmOptions(), parse_one("bf16"), None, old))
-    assert PLUGIN.problems(VllmOptions(trust_me=True), parse_one("int8"), None, CPU) == []
+    assert PLUGIN.problems(VllmOptions(skip_checks=True), parse_one("int8"), None, CPU) == []

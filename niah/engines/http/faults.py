@@ -1,22 +1,25 @@
-"""What can go wrong behind an API: a kind for each fault, whether it is asked again, and when."""
+"""Faults of HTTP requests to a server: one kind for each status and each broken connection, and whether to ask again.
+
+Hosted APIs, servers that run already and servers that are started here are all judged by this one mapping.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from niah.engines.bounded import UnreadableReply
-from niah.engines.hosted.options import ApiOptions
+from niah.engines.http.bounded import UnreadableReply
+from niah.engines.http.client import http_library
+from niah.engines.http.values import part
 from niah.errors import BackendUnavailable, CellError
 from niah.redact import redact
 
-_WAIT_MAX_S = 60.0
 # a server that asks for more patience than this gets its request anew in the next run
 _RETRY_AFTER_MAX_S = 3600.0
 _MESSAGE_CHARACTERS = 400
@@ -28,8 +31,7 @@ _TOO_LONG = re.compile(
 )
 _NO_CREDIT = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
 _FILTERED = re.compile(r"content[_ ]?(?:filter|policy|management)|responsible ?ai|safety", re.IGNORECASE)
-
-T = TypeVar("T")
+_KEY_HINT = "Look at the environment variable that holds it, or name another by --set backend.api_key_env=NAME."
 
 
 class ApiFault(CellError):
@@ -51,8 +53,14 @@ class RefusedByFilter(ApiFault):
         super().__init__("refused", message)
 
 
-def fault_of_status(status: int, body: str, headers: Mapping[str, str], service: str) -> Exception:
+def fault_of_status(
+    status: int, body: str, headers: Mapping[str, str], service: str, key_hint: str = _KEY_HINT
+) -> CellError | BackendUnavailable:
     """The fault that a reply with an error status stands for.
+
+    Args:
+        service: whom was asked, as it stands in a sentence: ``the server at http://127.0.0.1:8000``.
+        key_hint: what to do where the key is refused.
 
     Returns:
         ``BackendUnavailable`` for what every further request would meet too: a refused key, no credit, an unknown
@@ -60,12 +68,9 @@ def fault_of_status(status: int, body: str, headers: Mapping[str, str], service:
     """
     said = redact(message_of(body)) or "no reason given"
     if status in (401, 403):
-        return BackendUnavailable(
-            f"{service} refuses the key ({status}): {said}. Look at the environment variable that holds it, or name "
-            "another by --set backend.api_key_env=NAME."
-        )
+        return BackendUnavailable(f"{service} refuses the key ({status}): {said}. {key_hint}")
     if status == 402 or (status in (400, 429) and _NO_CREDIT.search(body)):
-        return BackendUnavailable(f"{service} wants to be paid first ({status}): {said}")
+        return BackendUnavailable(f"{service} reports that the account has no credit left ({status}): {said}")
     if status in (404, 405, 501) or 300 <= status < 400:
         return BackendUnavailable(
             f"{service} does not know what is asked of it ({status}): {said}. Look at --model and backend.base_url, "
@@ -121,23 +126,22 @@ def _sensible(seconds: float) -> float | None:
 @contextmanager
 def transport_faults(what: str) -> Iterator[None]:
     """Turn what the HTTP library raises, below or beside an SDK, into an ``ApiFault``."""
-    import httpx2
-
+    http = http_library()
     try:
         yield
-    except httpx2.TimeoutException as err:
+    except http.TimeoutException as err:
         raise ApiFault("timeout", f"{what} did not answer in time", retryable=True) from err
-    except (httpx2.TransportError, httpx2.StreamError) as err:
+    except (http.TransportError, http.StreamError) as err:
         raise ApiFault("connection_lost", f"{what}: {str(err) or type(err).__name__}", retryable=True) from err
     except UnreadableReply as err:
         raise ApiFault(err.kind, f"{what}: {err}") from err
-    except httpx2.DecodingError as err:
+    except http.DecodingError as err:
         raise ApiFault("bad_reply", f"the reply of {what} cannot be decoded: {err}", retryable=True) from err
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """What a reply holds is none of ours: a value of another type anywhere in it is a fault with a name."""
+    """Reading a reply: a value of another kind than it should be, anywhere in it, is an ``ApiFault``."""
     try:
         yield
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as err:
@@ -153,45 +157,39 @@ def document(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as err:
-        shown = text[:80] if isinstance(text, str) else text[:80].decode(errors="replace")
-        raise ApiFault("bad_reply", f"the reply of {what} is not JSON: {shown!r}", retryable=True) from err
+        start = text[:80] if isinstance(text, str) else text[:80].decode(errors="replace")
+        raise ApiFault("bad_reply", f"the reply of {what} is not JSON: {start!r}", retryable=True) from err
     if not isinstance(found, dict):
         raise ApiFault("bad_reply", f"the reply of {what} is no JSON object", retryable=True)
     return found
 
 
-def _backoff(error: Exception) -> bool | float:
-    if not isinstance(error, ApiFault) or not error.retryable:
-        return False
-    return True if error.retry_after_s is None else error.retry_after_s
+async def events(
+    lines: AsyncIterator[str], what: str, is_last: Callable[[Mapping[str, Any]], bool] = lambda _: False
+) -> AsyncGenerator[dict[str, Any], None]:
+    """The events of a reply that is streamed as server-sent events.
 
+    Args:
+        lines: of the reply.
+        what: whose reply it is, as it stands in a sentence.
+        is_last: tells the last event, for servers whose streams do not end with ``[DONE]``.
 
-def _policy(options: ApiOptions) -> dict[str, Any]:
-    return {
-        "on": _backoff,
-        "attempts": options.attempts,
-        "timeout": options.retry_for_s,
-        "wait_initial": options.retry_wait_s,
-        "wait_max": max(_WAIT_MAX_S, options.retry_wait_s),
-        "wait_jitter": options.retry_wait_s,
-    }
-
-
-async def asked_again(options: ApiOptions, ask: Callable[[int], Awaitable[T]]) -> T:
-    """The first good result of ``ask(attempt)``; the last fault when there is none in time."""
-    import stamina
-
-    async for attempt in stamina.retry_context(**_policy(options)):
-        with attempt:
-            return await ask(attempt.num)
-    raise AssertionError("unreachable: the last attempt raises")
-
-
-def asked_again_now(options: ApiOptions, ask: Callable[[], T]) -> T:
-    """The same for what is asked before a run: facts and counts."""
-    import stamina
-
-    for attempt in stamina.retry_context(**_policy(options)):
-        with attempt:
-            return ask()
-    raise AssertionError("unreachable: the last attempt raises")
+    Raises:
+        ApiFault: it was cut off, an event is no JSON object, or an event holds an error.
+        BackendUnavailable: an event holds an error that every further request would meet too.
+    """
+    with transport_faults(what):
+        async for line in lines:
+            if not line.startswith("data:"):
+                continue
+            data = line.removeprefix("data:").strip()
+            if data == "[DONE]":
+                return
+            event = document(data, what)
+            if "error" in event:
+                code = part(event, "error", "code")
+                raise fault_of_status(code if isinstance(code, int) and code >= 400 else 500, data, {}, what)
+            yield event
+            if is_last(event):
+                return
+    raise ApiFault("connection_lost", f"the streamed reply of {what} was cut off", retryable=True)
