@@ -1,7 +1,8 @@
-"""A server in a process of its own: its start, its log, and its certain end."""
+"""Child processes that end for certain: servers of inference engines, and the ranks of a ring."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from niah.engines.server import watchdog as watch
 from niah.errors import BackendUnavailable, ConfigError
@@ -20,32 +22,50 @@ LOG_LINES = 15
 _LOG_TAIL_BYTES = 16_384
 
 
-class ServerProcess:
+class ChildProcess:
     """A command in a process group of its own, which ends with this process, however that ends.
 
+    The pipe to its standard input is what tells it to end: it closes when this process stops the child, and also when
+    this process is killed.
+
     Attributes:
-        log: stdout and stderr of the command; kept when it failed, removed after an orderly end.
+        log: what the command writes to stderr, and to stdout where that is no pipe; kept when it failed, removed after
+            an orderly end.
 
     Args:
+        command: must end by itself when its standard input does.
+        environment: of the command; None is this process's.
         label: goes into the name of the folder that holds the log.
+        grace_s: seconds between the end of standard input and SIGKILL for the whole group.
+        stdout: a file number or ``subprocess.PIPE``; None writes it to the log.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], label: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None,
+        label: str,
+        *,
+        grace_s: float,
+        stdout: int | None = None,
+    ) -> None:
+        self._grace_s = grace_s
         self._folder = Path(tempfile.mkdtemp(prefix=f"niah-{label}-"))
         self.log = self._folder / "server.log"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  our own argument list, no shell
-                [sys.executable, "-I", watch.__file__, *command],
+                list(command),
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=dict(environment),
+                stdout=log if stdout is None else stdout,
+                stderr=log,
+                env=None if environment is None else dict(environment),
+                # an interrupt from the keyboard is for this process, which then ends its children in order
                 start_new_session=True,
             )
 
     @property
     def pid(self) -> int:
-        """The group's leader: a small watcher, whose child the command is."""
+        """The group's leader."""
         return self._process.pid
 
     @property
@@ -60,6 +80,48 @@ class ServerProcess:
             text = file.read().decode("utf-8", errors="replace")
         return [line for line in text.splitlines() if line.strip()][-count:]
 
+    def tell_to_end(self) -> None:
+        """Close its standard input and wait for nothing, so that several children end at the same time."""
+        for stream in (self._process.stdin, self._process.stdout):
+            try:
+                if stream is not None:
+                    stream.close()
+            except BrokenPipeError:
+                continue  # the child has ended already, which is what closing is for
+
+    def stop(self, *, keep_log: bool = False) -> None:
+        """End the group and wait for it; may take some seconds. Calling it again does nothing."""
+        self.tell_to_end()
+        try:
+            self.ended_within(self._grace_s)
+        finally:
+            # whoever leads the group may have been killed: then nobody else ends what it has started
+            self._kill()
+        if not keep_log:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def ended_within(self, seconds: float) -> int | None:
+        """The exit code, waited for; None where it still runs."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _kill(self) -> None:
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+        self._process.wait()
+
+
+class ServerProcess(ChildProcess):
+    """A server, which need not know of its standard input: a small watcher leads the group and ends it."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], label: str) -> None:
+        watched = [sys.executable, "-I", watch.__file__, *command]
+        super().__init__(watched, environment, label, grace_s=watch.GRACE_S + 2)
+
     def start_failed(self, service: str, kv: str, late_after_s: float | None) -> BackendUnavailable:
         """Why a start came to nothing, with the log's end; ``late_after_s`` is None where the process has ended."""
         what, hint = "ended while it was starting", ""
@@ -70,26 +132,34 @@ class ServerProcess:
             f"the {service} server {what}{hint} with kv {kv!r}. Its log {str(self.log)!r} ends:\n{lines}"
         )
 
-    def stop(self, *, keep_log: bool = False) -> None:
-        """End the group and wait for it; may take some seconds. Calling it again does nothing."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(watch.GRACE_S + 2)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            # the watcher itself may have been killed: then nobody else ends the group
-            self._kill()
-        if not keep_log:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _kill(self) -> None:
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            return
-        self._process.wait()
+class LineProcess(ChildProcess):
+    """A command that is told what to do by lines of JSON, and replies so; it ends when its standard input does."""
+
+    def __init__(self, command: Sequence[str], label: str, *, grace_s: float) -> None:
+        super().__init__(command, None, label, grace_s=grace_s, stdout=subprocess.PIPE)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """One line.
+
+        Raises:
+            OSError: the command has ended.
+        """
+        if self._process.stdin is None:
+            raise RuntimeError("the process has no standard input")
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def receive(self) -> Any:
+        """The value of the next line that it writes, waited for.
+
+        Raises:
+            RuntimeError: it has ended instead.
+        """
+        line = self._process.stdout.readline() if self._process.stdout is not None else b""
+        if not line:
+            raise RuntimeError("the process has ended")
+        return json.loads(line)
 
 
 def pick_port(asked: int | None) -> int:

@@ -1,13 +1,8 @@
-"""The processes of a ring: started when they are first needed, told what to do by lines of JSON, ended for certain.
-
-A child ends when its standard input does, whatever it is waiting for; so it cannot outlive this process.
-"""
+"""The ranks of a ring, each a process of its own: started when they are first needed, and what they are told."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from niah.engines.server.process import LineProcess
 from niah.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -49,7 +45,7 @@ class RingGroup:
 
     def __init__(self, setting: Setting, ranks: int) -> None:
         self._setting, self._ranks = setting, ranks
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: list[LineProcess] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.transport = "nccl" if setting.loaded.device.type == "cuda" else "gloo"
 
@@ -73,25 +69,22 @@ class RingGroup:
         """
         if self._children:
             return
-        # the ring's own folder lives as long as its processes do
+        # of the file at which the ranks meet
         self._folder = tempfile.TemporaryDirectory(prefix="niah-ring-")
         with self.failing_together():
             for rank in range(1, self._ranks):
-                self._children.append(self._start(rank))
+                self._start(rank)
             # not before all have loaded the model: whoever failed at that would be waited for until the timeout
             self.replies()
             join(self.transport, self._meeting, 0, self._ranks)
 
     @property
     def _meeting(self) -> Path:
-        return self._path("meeting")
-
-    def _path(self, name: str) -> Path:
         if self._folder is None:
             raise RuntimeError("the ring has not been started")
-        return Path(self._folder.name) / name
+        return Path(self._folder.name) / "meeting"
 
-    def _start(self, rank: int) -> subprocess.Popen[bytes]:
+    def _start(self, rank: int) -> None:
         setting = self._setting
         device = setting.loaded.device.type
         told = {
@@ -108,17 +101,10 @@ class RingGroup:
                 "dtype": {torch.bfloat16: "bf16", torch.float16: "fp16"}.get(setting.loaded.dtype, "fp32"),
             },
         }
-        with self._path(f"rank-{rank}.log").open("wb") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "niah.backends.transformers.ring.rank"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                # an interrupt from the keyboard is for this process, which then ends the children in order
-                start_new_session=True,
-            )
-        _write(child, told)
-        return child
+        command = [sys.executable, "-m", "niah.backends.transformers.ring.rank"]
+        child = LineProcess(command, f"ring-rank-{rank}", grace_s=_END_WAIT_S)
+        self._children.append(child)
+        child.send(told)
 
     def send(self, what: str, **arguments: Any) -> None:
         self.send_each(what, [arguments] * self._ranks)
@@ -126,24 +112,18 @@ class RingGroup:
     def send_each(self, what: str, arguments: Sequence[dict[str, Any]]) -> None:
         """The same command with each rank's own arguments; those of rank 0 are its own business."""
         for child, own in zip(self._children, arguments[1:], strict=True):
-            _write(child, {"do": what, **own})
+            child.send({"do": what, **own})
 
     def broadcast(self, seen: torch.Tensor) -> None:
         dist.broadcast(seen.to(torch.uint8), 0)
 
     def replies(self) -> list[Any]:
-        """One line from each child.
+        """One value from each child.
 
         Raises:
             RuntimeError: a child has ended instead.
         """
-        found = []
-        for child in self._children:
-            line = child.stdout.readline() if child.stdout else b""
-            if not line:
-                raise RuntimeError("a rank of the ring has ended")
-            found.append(json.loads(line))
-        return found
+        return [child.receive() for child in self._children]
 
     @contextmanager
     def failing_together(self) -> Iterator[None]:
@@ -159,43 +139,21 @@ class RingGroup:
         """What the rank said that failed first: the others only say that they lost their peer."""
         found = []
         for rank, child in enumerate(self._children, 1):
-            try:
-                child.wait(timeout=1.0)
-            except subprocess.TimeoutExpired:
-                continue
-            lines = self._path(f"rank-{rank}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            found.append(f"rank {rank}: {lines[-1] if lines else f'exit code {child.returncode}'}")
+            code = child.ended_within(1.0)
+            if code is not None:
+                lines = child.last_lines(1)
+                found.append(f"rank {rank}: {lines[-1] if lines else f'exit code {code}'}")
         return min(found, key=lambda text: _LOST_PEER in text, default="")
 
     def close(self) -> None:
         """End all children; those that do not end by themselves are killed."""
         children, self._children = self._children, []
         for child in children:
-            for stream in (child.stdin, child.stdout):
-                if stream is not None:
-                    _close(stream)
+            child.tell_to_end()
         for child in children:
-            try:
-                child.wait(_END_WAIT_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+            child.stop()
         if dist.is_available() and dist.is_initialized() and self._folder is not None:
             dist.destroy_process_group()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-
-
-def _write(child: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
-    if child.stdin is None:
-        raise RuntimeError("a rank of the ring cannot be told anything")
-    child.stdin.write(json.dumps(message).encode() + b"\n")
-    child.stdin.flush()
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except BrokenPipeError:
-        return  # the child has ended already, which is what closing is for
