@@ -27,6 +27,7 @@ from niah.backends.vllm_server.options import VllmServerOptions
 from niah.backends.vllm_server.plugin import PLUGIN
 from niah.backends.vllm_server.process import start_server
 from niah.engines.base import SessionRequest
+from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
 from niah.errors import BackendUnavailable, CellError, ConfigError
 from niah.kv.grammar import parse_one
