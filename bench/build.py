@@ -12,7 +12,7 @@ from common import peak_mib
 from niah.backends.transformers.plugin import PLUGIN
 from niah.config import GridConfig, Named, RunConfig
 from niah.grid import parse_depths, parse_lengths
-from niah.runner.workshop import Group, Workshop
+from niah.runner.prompt_builder import Group, PromptBuilder
 
 INFO = PLUGIN.describe(PLUGIN.options(), "smollm2")
 
@@ -20,7 +20,7 @@ INFO = PLUGIN.describe(PLUGIN.options(), "smollm2")
 def build(name: str, lengths: str, depths: str, task: str) -> None:
     sizes = parse_lengths(lengths)
     config = RunConfig(task=Named(name=task), grid=GridConfig(lengths=lengths, depths=depths))
-    shop = Workshop(config, INFO, max(sizes))
+    shop = PromptBuilder(config, INFO, max(sizes))
     started = time.perf_counter()
     shop.segmented(0)
     tokenised_s = time.perf_counter() - started

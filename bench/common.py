@@ -80,7 +80,7 @@ def ask_all(plan: Plan, kv: Any, prompts: list[list[Any]]) -> tuple[list[list[An
 
     async def go() -> tuple[list[list[Any]], float, int]:
         async with plan.backend.open(plan.options, plan.info) as engine:
-            request = SessionRequest(kv, max(plan.lengths), reuse=True, is_complete=plan.workshop.task.is_complete)
+            request = SessionRequest(kv, max(plan.lengths), reuse=True, is_complete=plan.builder.task.is_complete)
             async with engine.session(request) as session:
                 started = time.perf_counter()
                 replies = [await session.answer(group) for group in prompts]

@@ -32,7 +32,7 @@ def plain_logprob(loaded, cache, prompt) -> float:
 def main() -> None:
     args = arguments(__doc__.splitlines()[0])
     plan = plan_of(args, "unused")
-    groups = [plan.workshop.prompts(group) for group in plan.groups]
+    groups = [plan.builder.prompts(group) for group in plan.groups]
     flat = [prompt for group in groups for prompt in group]
     print(f"{len(flat)} prompts, {sum(p.token_count for p in flat):,} tokens; torch {torch.__version__}")
 

@@ -134,7 +134,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory() as out:
             plan = plan_of(url, CELLS, out)
-            texts = [plan.info.tokenizer.decode(p.ids()) for g in plan.groups for p in plan.workshop.prompts(g)]
+            texts = [plan.info.tokenizer.decode(p.ids()) for g in plan.groups for p in plan.builder.prompts(g)]
         bodies = [{"model": "echo", "messages": [{"role": "user", "content": text}]} for text in texts]
         floor_s = min(asyncio.run(bare(f"{url}/chat/completions", bodies)) for _ in range(3))
         timed_run(url, CELLS)  # imports and pools

@@ -51,7 +51,7 @@ def main() -> None:
     )
     if plan.problems:
         raise SystemExit("; ".join(p.sentence() for p in plan.problems))
-    groups = [plan.workshop.prompts(group) for group in plan.groups]
+    groups = [plan.builder.prompts(group) for group in plan.groups]
     flat = [prompt for group in groups for prompt in group]
     unique = sum(len(g[0].context) + sum(len(p.tail) for p in g) for g in groups)
     print(f"{len(flat)} prompts, {sum(p.token_count for p in flat):,} tokens, {unique:,} unique; {dtype}")
@@ -73,7 +73,7 @@ def main() -> None:
 async def ours(plan, kv, groups) -> tuple[list[str], float, float]:
     started = time.perf_counter()
     async with plan.backend.open(plan.options, plan.info) as engine:
-        request = SessionRequest(kv, max(plan.lengths), reuse=True, is_complete=plan.workshop.task.is_complete)
+        request = SessionRequest(kv, max(plan.lengths), reuse=True, is_complete=plan.builder.task.is_complete)
         async with engine.session(request) as session:
             loaded = time.perf_counter()
             replies = await asyncio.gather(*(session.answer(group) for group in groups))

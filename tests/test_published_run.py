@@ -49,7 +49,7 @@ def test_its_prompts_are_built_today_as_they_were() -> None:
     sent = {row.pair_id: row.prompt_sha256 for row in run.rows}
     built: dict[str, str | None] = {}
     for group in plan.groups:
-        ids = [plan.ids(plan.kvs[0], group, case).pair for case in plan.workshop.cases(group)]
-        built |= dict(zip(ids, (prompt.sha256 for prompt in plan.workshop.prompts(group)), strict=True))
+        ids = [cell.pair_id for cell in plan.cells(plan.kvs[0], group)]
+        built |= dict(zip(ids, (prompt.sha256 for prompt in plan.builder.prompts(group)), strict=True))
     assert len(built) == 176
     assert built == sent

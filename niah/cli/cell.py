@@ -95,7 +95,7 @@ def rebuild(record: Run, row: Row, *, trust: bool = False) -> Built:
     for group in plan.groups:
         if group.length != row.length or group.trial != row.trial or row.depth not in group.layout.asked:
             continue
-        built = plan.workshop.prompts(group)[list(group.layout.asked).index(row.depth)]
+        built = plan.builder.prompts(group)[list(group.layout.asked).index(row.depth)]
         matches = built.sha256 == row.prompt_sha256
         text = plan.info.tokenizer.decode(built.ids())
         return Built(built, text, cut_out(built, plan.info.tokenizer, matches), matches)

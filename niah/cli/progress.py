@@ -87,7 +87,7 @@ class Progress:
             case ev.SettingStarted():
                 self._kv = event.kv
                 if not self._live:
-                    self._say(f"{event.kv}: {event.owed} cells")
+                    self._say(f"{event.kv}: {event.pending} cells")
             case ev.CanaryDone():
                 style = "" if event.state == "passed" else "bold red" if event.state == "broken" else "yellow"
                 self._say(f"{event.kv}: canary {event.state}: {event.why}", style)
@@ -108,7 +108,7 @@ class Progress:
         self._say(f"run folder {event.folder}")
         if event.done or event.failed_before:
             new = self._rows_total - event.failed_before
-            self._say(f"{event.done} done, {event.failed_before} failed and owed, {new} new")
+            self._say(f"{event.done} done, {event.failed_before} failed and asked again, {new} new")
         if self._bar is not None:
             self._bar.update(self._task, total=self._rows_total)
 
@@ -143,10 +143,10 @@ class Progress:
             names = ", ".join(broken)
             self._say(f"broken: {names}: failed the canary, so this map is not a cost of the setting", "bold red")
         if outcome.failed:
-            self._say(f"{outcome.failed} cells failed and are owed: the same command asks them again", "yellow")
+            self._say(f"{outcome.failed} cells failed: the same command asks them again", "yellow")
         if outcome.truncated:
             self._say(
-                f"{outcome.truncated} replies were cut off by the answer budget before they said anything: "
+                f"{outcome.truncated} replies were cut off by the answer budget before they held an answer: "
                 "--set answer_budget=… gives more room",
                 "yellow",
             )

@@ -21,7 +21,7 @@ from niah.store.schema import Row
 if TYPE_CHECKING:
     from niah.prompts.tokens import Tokenizer
     from niah.runner.plan import Plan
-    from niah.runner.workshop import Group
+    from niah.runner.prompt_builder import Group
     from niah.types import Placement, Prompt
 
 # length, trial and depth of a cell
@@ -156,7 +156,7 @@ def _group_surroundings(
     plan: Plan, group: Group, places: list[_Place], sent: Mapping[_Place, Mapping[str, Row]]
 ) -> dict[str, Surrounding]:
     try:
-        prompts = plan.workshop.prompts(group)
+        prompts = plan.builder.prompts(group)
     except (CellError, ConfigError):
         return {}  # its rows have failed for the same reason, and say so
     return {

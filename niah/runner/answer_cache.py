@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,30 +34,14 @@ class AnswerCache:
         return None if self.store is None else self.store.get(self.plan.answer_id(kv, prompt))
 
     def put(self, kv: KVConfig, prompt: Prompt, reply: Reply) -> None:
-        """Keep an answer. A refusal may be a mood of the service, so it is asked again."""
+        """Keep an answer. A service may refuse once and answer later, so a refusal is asked again."""
         if self.store is not None and isinstance(reply, Answer) and reply.stop != "refused":
             self.store.put(self.plan.answer_id(kv, prompt), reply)
 
     def all(self, kv: KVConfig, prompts: Sequence[Prompt]) -> list[Reply] | None:
         """Answers to all of them, or None."""
-        found: list[Reply] = []
-        for prompt in prompts:
-            answer = self.get(kv, prompt)
-            if answer is None:
-                return None
-            found.append(answer)
-        return found
-
-    def take(self, kv: KVConfig, prompts: Sequence[Prompt], keep: Callable[[Prompt, Answer], None]) -> set[int]:
-        """Hand the answers that there are to ``keep``; returns the positions of the prompts that have none."""
-        missing = set()
-        for position, prompt in enumerate(prompts):
-            answer = self.get(kv, prompt)
-            if answer is None:
-                missing.add(position)
-            else:
-                keep(prompt, answer)
-        return missing
+        found = [answer for prompt in prompts if (answer := self.get(kv, prompt)) is not None]
+        return [*found] if len(found) == len(prompts) else None
 
 
 @contextmanager

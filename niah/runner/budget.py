@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from niah.runner.estimate import Estimator
 from niah.runner.plan import Plan
 from niah.runner.prices import Billed, billed
-from niah.runner.workshop import Group
+from niah.runner.prompt_builder import Group
 from niah.store.schema import Row
 from niah.types import Answer, Reply
 
@@ -77,7 +77,7 @@ class Spending:
         if self.why or self.estimator is None:
             return not self.why
         config = self.plan.config
-        # canaries are never handed in as a batch
+        # canaries are never part of a batch
         batch = config.batch and group is not None
         tokens, usd = sum(part.total for part in parts), self.estimator.cost_usd(parts, batch=batch) or 0.0
         flying_tokens = sum(t for t, _ in self._in_flight.values())

@@ -11,7 +11,7 @@ from niah.config import GridConfig, Named, RunConfig
 from niah.engines.base import ModelInfo
 from niah.errors import ConfigError
 from niah.prompts.task import ContextLayout
-from niah.runner.workshop import Group, Workshop
+from niah.runner.prompt_builder import Group, PromptBuilder
 from niah.types import Answer, Prompt, Reply
 
 CANARY_LENGTH = 256
@@ -55,8 +55,8 @@ def canary_prompts(config: RunConfig, info: ModelInfo) -> list[Prompt]:
     length = CANARY_LENGTH
     while True:
         try:
-            shop = Workshop(easy, info, length)
-            return shop.prompts(Group(length, 0, 0, ContextLayout(CANARY_DEPTHS)))
+            builder = PromptBuilder(easy, info, length)
+            return builder.prompts(Group(length, 0, 0, ContextLayout(CANARY_DEPTHS)))
         except ConfigError:
             # a long chat template or a wordy tokenizer needs more room
             if length >= 8 * CANARY_LENGTH or (info.context_tokens or length) < 2 * length:

@@ -31,7 +31,7 @@ def rungs(plan: Plan) -> list[dict[str, Any]]:
     Raises:
         ConfigError: the task says no rungs, or none fits.
     """
-    task = plan.workshop.task
+    task = plan.builder.task
     if task.rungs is None:
         names = [name for name, its in registry.load_all("tasks")[0].items() if its.rungs is not None]
         raise ConfigError(
@@ -39,7 +39,7 @@ def rungs(plan: Plan) -> list[dict[str, Any]]:
             "leave out --difficulty."
         )
     found = []
-    for changes in task.rungs(plan.workshop.task_options, plan.depths):
+    for changes in task.rungs(plan.builder.task_options, plan.depths):
         if make_plan(_tight_config(plan, changes)).problems:
             break  # harder ones need more room still
         found.append(dict(changes))
@@ -89,7 +89,7 @@ async def choose(plan: Plan) -> dict[str, Any]:
             kv=plan.kvs[0],
             max_length=max(plan.lengths),
             reuse=plan.config.reuse != "off",
-            is_complete=plan.workshop.task.is_complete,
+            is_complete=plan.builder.task.is_complete,
         )
         async with engine.session(request) as session:
             low, high = 0, len(steps) - 1
@@ -120,7 +120,7 @@ async def _probe(session: Session, config: RunConfig, changes: dict[str, Any], s
     plan = make_plan(config)
     answered = right = 0
     for group in plan.groups:
-        prompts = plan.workshop.prompts(group)
+        prompts = plan.builder.prompts(group)
         with boundary("engine", "the probe for --difficulty auto"):
             replies = await session.answer(prompts)
         spending.beside(replies)

@@ -12,7 +12,7 @@ from niah.errors import CellError, ConfigError
 from niah.runner.canary import CANARY_DEPTHS, CANARY_LENGTH
 from niah.runner.plan import Plan
 from niah.runner.prices import Billed
-from niah.runner.workshop import Group
+from niah.runner.prompt_builder import Group
 
 # tokens of a question with its template tail where no prompt could be built
 _TYPICAL_TAIL = 48
@@ -27,7 +27,7 @@ class Estimate:
         cost_usd: of the run as it is asked for: as batches, or else with every context read from the provider's prefix
             cache after its first question, unless the run says ``--reuse off``; None without a price.
         uncached_usd: prompt by prompt with nothing read from a cache: the most that it can cost.
-        batch_usd: handed in as batches; canaries are asked before and at the full price.
+        batch_usd: submitted as batches; canaries are asked before and at the full price.
     """
 
     prompts: int
@@ -110,6 +110,6 @@ def _tail_tokens(plan: Plan) -> int:
     """Tokens behind a context, from the shortest prompts of the plan."""
     shortest = min(plan.groups, key=lambda group: (group.length, group.trial))
     try:
-        return max(len(prompt.tail) for prompt in plan.workshop.prompts(shortest))
+        return max(len(prompt.tail) for prompt in plan.builder.prompts(shortest))
     except (CellError, ConfigError):
         return _TYPICAL_TAIL  # the plan refuses it, with the reason

@@ -17,7 +17,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """``done`` cells are kept from before, ``failed_before`` of the owed ones had failed."""
+    """``done`` cells are kept from before, ``failed_before`` of the others had failed."""
 
     folder: str
     cells: int
@@ -37,7 +37,7 @@ class CellsAdded(Event):
 @dataclass(frozen=True, slots=True)
 class SettingStarted(Event):
     kv: str
-    owed: int
+    pending: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,11 +130,11 @@ def _setting(plan: Plan, kv: Any, earlier: dict[str, Any]) -> dict[str, Any]:
 
 
 def _static(plan: Plan, version: str) -> dict[str, Any]:
-    info, shop = plan.info, plan.workshop
+    info, builder = plan.info, plan.builder
     asked = plan.config.to_json() | {
         "kv": [kv.name for kv in plan.kvs],
         "backend_options": plan.options.model_dump(mode="json"),
-        "task_options": shop.task_options.model_dump(mode="json"),
+        "task_options": builder.task_options.model_dump(mode="json"),
         "lengths": list(plan.lengths),
         "lengths_text": format_lengths(plan.lengths),
         "depths": list(plan.depths),
@@ -142,7 +142,7 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
         "seed": plan.config.grid.seed,
         "model": info.name,
     }
-    asked |= {"backend": plan.backend.name, "task": shop.task.name, "haystack": plan.config.haystack.name}
+    asked |= {"backend": plan.backend.name, "task": builder.task.name, "haystack": plan.config.haystack.name}
     asked["config"] = plan.config.to_json()
     return {
         "schema": 1,
@@ -158,11 +158,11 @@ def _static(plan: Plan, version: str) -> dict[str, Any]:
             "template": info.template.name,
             "date": info.template.date or None,
         },
-        "haystack": {"name": plan.config.haystack.name, "digest": shop.source.digest},
+        "haystack": {"name": plan.config.haystack.name, "digest": builder.source.digest},
         "tokenizer": {
             "name": info.tokenizer.name,
             "digest": info.tokenizer.digest,
-            "assembly": shop.segmented(0).mode,
+            "assembly": builder.segmented(0).mode,
         },
         "rebuild": Rebuild.of(info).to_json(),
         "prices": plan.prices.to_json() if plan.prices is not None else None,
@@ -192,10 +192,10 @@ def _questions(plan: Plan) -> dict[str, str]:
         return {}
     most = max(plan.trials_of(kv.name) for kv in plan.kvs)
     return {
-        plan.ids(plan.kvs[0], group, case).pair: case.question
+        cell.pair_id: cell.case.question
         for group in plan.groups
         if group.trial < most
-        for case in plan.workshop.cases(group)
+        for cell in plan.cells(plan.kvs[0], group)
     }
 
 

@@ -19,21 +19,14 @@ from niah.kv.identity import canonical
 from niah.kv.limits import prompt_problems
 from niah.kv.memory.totals import fits, kv_bytes, stored_tokens, weights_bytes
 from niah.models.shape import ModelShape
+from niah.runner.cells import PlannedCell
 from niah.runner.host import this_host
 from niah.runner.prices import Prices, find_prices, why_unpriced
-from niah.runner.workshop import BUILDER_VERSION, PLACING_VERSION, Group, Workshop
+from niah.runner.prompt_builder import BUILDER_VERSION, PLACING_VERSION, Group, PromptBuilder
 from niah.types import ROW_SCHEMA, Case, Problem, Prompt
 
 # what --trials auto begins with: enough contexts for a first verdict even at a single length
 FIRST_TRIALS = 6
-
-
-@dataclass(frozen=True)
-class Ids:
-    """Identity of one cell under one setting."""
-
-    cell: str
-    pair: str
 
 
 @dataclass
@@ -55,7 +48,7 @@ class Plan:
     backend: BackendPlugin[Any]
     options: BackendOptions
     info: ModelInfo
-    workshop: Workshop
+    builder: PromptBuilder
     kvs: tuple[KVConfig, ...]
     reference: str | None
     lengths: tuple[int, ...]
@@ -66,6 +59,7 @@ class Plan:
     prices: Prices | None = None
     depths_off: tuple[OffDepth, ...] = ()
     sketched: str = ""
+    _cells: dict[tuple[str, Group], tuple[PlannedCell, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def cell_count(self) -> int:
@@ -100,27 +94,34 @@ class Plan:
         """Prompt tokens when every context is processed once."""
         return sum(group.length for kv in self.kvs for group in self.groups_of(kv.name))
 
-    def ids(self, kv: KVConfig, group: Group, case: Case) -> Ids:
-        """Hashes of all that can change the answer of one cell; ``pair`` leaves out backend, model and setting."""
+    def cells(self, kv: KVConfig, group: Group) -> tuple[PlannedCell, ...]:
+        """A group's cells under one setting, in the order of its prompts; their ids are hashed once."""
+        key = kv.name, group
+        if key not in self._cells:
+            cases = enumerate(self.builder.cases(group))
+            self._cells[key] = tuple(self._cell(kv, group, position, case) for position, case in cases)
+        return self._cells[key]
+
+    def _cell(self, kv: KVConfig, group: Group, position: int, case: Case) -> PlannedCell:
         pair = {
             **self._text_identity(case),
             "length": group.length,
             "depth": case.depth,
             "layout": [list(group.layout.asked), list(group.layout.hidden), group.index],
             "trial": group.trial,
-            **self._placing(self.workshop.is_coarse(group.length, group.trial)),
+            **self._placing(self.builder.is_coarse(group.length, group.trial)),
         }
         cell = {**pair, **self._engine_identity(), "kv": canonical(kv)}
-        return Ids(identity(cell), identity(pair))
+        return PlannedCell(kv, group, position, case, identity(cell), identity(pair))
 
     def answer_id(self, kv: KVConfig, prompt: Prompt) -> str:
         """Hash of all that decides an answer, without what only judges it: the key of the answer cache."""
-        shop, case = self.workshop, prompt.case
+        builder, case = self.builder, prompt.case
         decides = {
             "prompt": prompt.sha256,
             "answer_budget": prompt.answer_budget,
             # decoding stops when the task has what it asked for
-            "task": [shop.task.name, shop.task.version, registry.digest("tasks", shop.task.name)],
+            "task": [builder.task.name, builder.task.version, registry.digest("tasks", builder.task.name)],
             "expected": list(case.expected),
             "gold": list(prompt.gold),
             **self._engine_identity(),
@@ -134,14 +135,14 @@ class Plan:
 
     def _text_identity(self, case: Case) -> dict[str, Any]:
         """What decides the prompts of a run and their judgement."""
-        shop, config = self.workshop, self.config
+        builder, config = self.builder, self.config
         scorer = registry.load("scoring", case.scorer)
         return {
             "schema": ROW_SCHEMA,
             "builder": BUILDER_VERSION,
-            "task": [shop.task.name, shop.task.version, shop.task_options.model_dump(mode="json")],
+            "task": [builder.task.name, builder.task.version, builder.task_options.model_dump(mode="json")],
             "scorer": [case.scorer, scorer.version],
-            "haystack": [config.haystack.name, shop.source.digest],
+            "haystack": [config.haystack.name, builder.source.digest],
             "tokenizer": self.info.tokenizer.digest,
             "template": self.info.template.digest,
             "answer_budget": config.answer_budget,
@@ -178,10 +179,10 @@ class Plan:
 
     def _identity_of(self, shard: str | None) -> str:
         asked = {
-            **self._text_identity(self.workshop.cases(self.groups[0])[0]),
+            **self._text_identity(self.builder.cases(self.groups[0])[0]),
             **self._engine_identity(),
             # by the first text, which every shard has
-            **self._placing(any(self.workshop.is_coarse(length, 0) for length in self.lengths)),
+            **self._placing(any(self.builder.is_coarse(length, 0) for length in self.lengths)),
             "kv": sorted((canonical(kv) for kv in self.kvs), key=lambda kv: str(kv["name"])),
             "reference": self.reference,
             "lengths": list(self.lengths),
@@ -269,13 +270,13 @@ def make_plan(config: RunConfig, *, try_building: bool = True, may_sketch: bool 
         hint = "Give one: --set price.input_usd=…, --set price.output_usd=… (per million tokens), or use --max-tokens."
         problems.append(Problem("max_cost", f"{config.max_cost:g}", why_unpriced(info), hint))
     problems += _no_batch(config, backend)
-    workshop = Workshop(config, info, max(lengths))
-    groups = tuple(_groups(workshop, lengths, depths, config.grid.trials))
+    builder = PromptBuilder(config, info, max(lengths))
+    groups = tuple(_groups(builder, lengths, depths, config.grid.trials))
     if config.shard is not None:
         problems += _no_shard(config, groups)
         groups = _shard_of(config.shard, groups) or groups
     plan = Plan(
-        config, backend, options, info, workshop, kvs, reference, lengths, depths, groups, problems, prices=prices
+        config, backend, options, info, builder, kvs, reference, lengths, depths, groups, problems, prices=prices
     )
     plan.sketched = sketched
     if not problems and try_building:
@@ -323,9 +324,9 @@ def plan_to_read(config: RunConfig, info: ModelInfo, contexts: Collection[tuple[
         lengths = tuple(sorted({length for length, _ in wanted}))
         if not lengths:
             raise ConfigError("none of the asked cells is in the grid that run.json describes.")
-    workshop = Workshop(config, info, max(lengths))
-    groups = _groups(workshop, lengths, depths, trials, None if contexts is None else wanted)
-    return Plan(config, backend, options, info, workshop, kvs, reference, lengths, depths, tuple(groups))
+    builder = PromptBuilder(config, info, max(lengths))
+    groups = _groups(builder, lengths, depths, trials, None if contexts is None else wanted)
+    return Plan(config, backend, options, info, builder, kvs, reference, lengths, depths, tuple(groups))
 
 
 def _asked_settings(config: RunConfig, backend: BackendPlugin[Any]) -> Sequence[KVConfig]:
@@ -371,7 +372,7 @@ def _too_long(info: ModelInfo, lengths: Iterable[int]) -> list[Problem]:
 
 
 def _no_batch(config: RunConfig, backend: BackendPlugin[Any]) -> Iterable[Problem]:
-    """Why cells cannot be handed in as batches."""
+    """Why cells cannot be submitted as batches."""
     if not config.batch:
         return
     if not backend.has_batches:
@@ -383,7 +384,7 @@ def _no_batch(config: RunConfig, backend: BackendPlugin[Any]) -> Iterable[Proble
 
 
 def _groups(
-    workshop: Workshop,
+    builder: PromptBuilder,
     lengths: Sequence[int],
     depths: tuple[float, ...],
     trials: int,
@@ -394,7 +395,7 @@ def _groups(
     With one needle a context, everything before the needle is shared: from the deepest on, each next context keeps
     the part of the cache before its needle.
     """
-    layouts = list(enumerate(workshop.layouts(depths)))
+    layouts = list(enumerate(builder.layouts(depths)))
     layouts.sort(key=lambda item: -max(item[1].asked))
     contexts = product(lengths, range(trials)) if wanted is None else sorted(wanted)
     for length, trial in contexts:
@@ -436,9 +437,9 @@ def _try_building(plan: Plan) -> None:
     for group in (group for group in plan.groups if group.trial < plan.first_trials):
         try:
             if group.trial != first[group.length]:
-                plan.workshop.cases(group)
+                plan.builder.cases(group)
                 continue
-            prompts = plan.workshop.prompts(group)
+            prompts = plan.builder.prompts(group)
         except ConfigError as err:
             plan.problems.append(Problem("lengths", str(group.length), str(err).rstrip(".")))
             return

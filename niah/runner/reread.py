@@ -26,7 +26,7 @@ from niah.prompts.haystack import HaystackPlugin
 from niah.prompts.task import TaskOptions, TaskPlugin
 from niah.prompts.tokens import Counter, FastTokenizer, Template, Tokenizer, WordTokenizer
 from niah.runner.plan import Plan, backend_of, make_plan, plan_to_read
-from niah.runner.workshop import Group, case_seed
+from niah.runner.prompt_builder import Group, case_seed
 from niah.types import Case
 
 # length, trial and depth of a cell

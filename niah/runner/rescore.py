@@ -11,8 +11,8 @@ from typing import Any
 from niah import registry
 from niah.errors import BackendUnavailable, ConfigError, MissingDependency, boundary
 from niah.runner.plan import Plan
+from niah.runner.prompt_builder import Group, unprompted
 from niah.runner.reread import Place, cases_alone, plan_again, recorded_config
-from niah.runner.workshop import Group, unprompted
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord
 from niah.store.rewrite import rewrite_rows
@@ -88,11 +88,11 @@ class _Judge:
         kv = self._kvs.get(row.kv)
         if kv is None or self._scorer not in (None, case.scorer):
             return row
-        ids = plan.ids(kv, group, case)
-        self.pairs[row.pair_id] = ids.pair
-        if ids.pair == row.pair_id:
+        cell = next(cell for cell in plan.cells(kv, group) if cell.case == case)
+        self.pairs[row.pair_id] = cell.pair_id
+        if cell.pair_id == row.pair_id:
             return row  # another cell id would be another machine's, which did not give this answer
-        return replace(row, cell_id=ids.cell, pair_id=ids.pair)
+        return replace(row, cell_id=cell.cell_id, pair_id=cell.pair_id)
 
 
 def rescore(
@@ -123,7 +123,7 @@ def rescore(
         cases = {
             (group.length, group.trial, case.depth): (group, case)
             for group in plan.groups
-            for case in plan.workshop.cases(group)
+            for case in plan.builder.cases(group)
         }
         tokenizer = record.manifest.get("tokenizer")
         if not isinstance(tokenizer, Mapping) or tokenizer.get("digest") != plan.info.tokenizer.digest:

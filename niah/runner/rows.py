@@ -6,63 +6,57 @@ from datetime import UTC, datetime
 from typing import Any
 
 from niah import registry
-from niah.kv.config import KVConfig
 from niah.redact import redact
-from niah.runner.plan import Ids, Plan
+from niah.runner.cells import PlannedCell
+from niah.runner.plan import Plan
 from niah.runner.prices import billed
-from niah.runner.workshop import Group
 from niah.store.schema import Row
-from niah.types import Answer, Case, Failure, OutcomeKind, Prompt, Reply
+from niah.types import Answer, Failure, OutcomeKind, Prompt, Reply
 
 # 64 bits hold more, but a float of it would no longer be exact
 _MOST = 2**53
 
 
-def failed_row(plan: Plan, kv: KVConfig, group: Group, case: Case, failure: Failure, ids: Ids, attempt: int) -> Row:
+def failed_row(plan: Plan, cell: PlannedCell, failure: Failure, attempt: int) -> Row:
     """The row of a cell that has no answer, whether its prompt was sent or could not even be built."""
-    return Row(**_identity(plan, kv, group, case, ids, attempt), outcome="failed", error=_error(failure))
+    return Row(**_common(plan, cell, attempt), outcome="failed", error=_error(failure))
 
 
 def _error(failure: Failure) -> str:
     return redact(f"{failure.kind}: {failure.message}")
 
 
-def _identity(plan: Plan, kv: KVConfig, group: Group, case: Case, ids: Ids, attempt: int) -> dict[str, Any]:
+def _common(plan: Plan, cell: PlannedCell, attempt: int) -> dict[str, Any]:
+    """Columns that every row of a cell has."""
     return {
-        "cell_id": ids.cell,
-        "pair_id": ids.pair,
+        "cell_id": cell.cell_id,
+        "pair_id": cell.pair_id,
         "backend": plan.backend.name,
         "model": plan.info.name,
-        "kv": kv.name,
-        "task": plan.workshop.task.name,
+        "kv": cell.kv.name,
+        "task": plan.builder.task.name,
         "haystack": plan.config.haystack.name,
-        "length": group.length,
-        "depth": case.depth,
-        "trial": group.trial,
-        "answer_prefix": bool(case.answer_prefix),
-        "expected": case.expected,
+        "length": cell.group.length,
+        "depth": cell.case.depth,
+        "trial": cell.group.trial,
+        "answer_prefix": bool(cell.case.answer_prefix),
+        "expected": cell.case.expected,
         "attempt": attempt,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
 def make_row(
-    plan: Plan,
-    kv: KVConfig,
-    group: Group,
-    prompt: Prompt,
-    reply: Reply,
-    ids: Ids,
-    attempt: int,
-    *,
-    answer_cached: bool = False,
+    plan: Plan, cell: PlannedCell, prompt: Prompt, reply: Reply, attempt: int, *, answer_cached: bool = False
 ) -> Row:
-    """The row of one cell. A failure has no score; a reply cut off before it said anything is ``truncated``.
+    """The row of one cell. A failure has no score; a reply cut off before its answer was complete is ``truncated``.
 
     Args:
+        prompt: the cell's prompt as it was sent.
+        attempt: number of the row among those of its cell, from 1.
         answer_cached: the reply came from the answer cache, so nobody billed it.
     """
-    common = _identity(plan, kv, group, prompt.case, ids, attempt) | {
+    common = _common(plan, cell, attempt) | {
         "depth_real": prompt.depth_real,
         "prompt_tokens": prompt.token_count,
         "answer_budget": prompt.answer_budget,
@@ -130,6 +124,6 @@ def outcome_of(plan: Plan, prompt: Prompt, reply: Answer) -> OutcomeKind:
     """Only ``answered`` is right or wrong."""
     if reply.stop == "refused":
         return "refused"
-    if reply.stop == "length" and not plan.workshop.task.is_complete(reply.text, prompt.case):
+    if reply.stop == "length" and not plan.builder.task.is_complete(reply.text, prompt.case):
         return "truncated"
     return "answered"

@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from niah.kv.config import KVConfig
+from niah.errors import CellError, ConfigError
 from niah.runner import events as ev
 from niah.runner.answer_cache import AnswerCache
 from niah.runner.budget import Spending
+from niah.runner.cells import PendingCells, PlannedCell
 from niah.runner.manifest import Manifest
-from niah.runner.plan import Ids, Plan
+from niah.runner.plan import Plan
 from niah.runner.rows import failed_row, make_row
-from niah.runner.workshop import Group
 from niah.store.folder import RunFolder
 from niah.store.schema import Row
-from niah.types import Failure, Prompt, Reply
+from niah.types import Answer, Failure, Prompt, Reply
 
 
 @dataclass
@@ -38,16 +38,8 @@ class Stop:
         return bool(self.reason)
 
 
-@dataclass(frozen=True)
-class Owed:
-    """A group with the positions of its cells that still need an answer."""
-
-    group: Group
-    wanted: tuple[int, ...]
-
-
 @dataclass
-class State:
+class RunState:
     """One run under way.
 
     Attributes:
@@ -63,8 +55,8 @@ class State:
     rows: dict[str, Row]
     spending: Spending
     answers: AnswerCache
-    # by a prompt's hash: what keeps its reply, for sessions that give replies before their whole group is done
-    keepers: dict[str, Callable[[Prompt, Reply], None]] = field(default_factory=dict)
+    # by a prompt's hash: what writes its row, for sessions that give replies before their whole group is done
+    writers: dict[str, Callable[[Prompt, Reply], None]] = field(default_factory=dict)
     # prompts are built in a thread, one context at a time: replies that come meanwhile are not kept waiting
     building: asyncio.Lock = field(default_factory=asyncio.Lock)
     fault: BaseException | None = None
@@ -74,47 +66,50 @@ class State:
         return self.fault is not None or self.stop.due()
 
 
-def is_owed(row: Row) -> bool:
-    """A cell without a judgement is asked again; one cut off by its own budget would only be cut off again."""
-    return row.outcome == "failed" or (row.outcome == "refused" and (row.error or "").startswith("limit"))
+def is_pending(row: Row | None) -> bool:
+    """Whether a cell must still be asked; a refused or truncated answer would only come back the same."""
+    return row is None or row.outcome == "failed"
 
 
-def admit(state: State, admitted: bool) -> bool:
+def admit(state: RunState, *, admitted: bool) -> bool:
     """Stop the run when a limit refuses what comes next."""
     if not admitted and not state.stop.reason:
         state.stop.reason, state.stop.why = "budget", state.spending.why
     return admitted
 
 
-def count_beside(state: State, replies: Sequence[Reply]) -> None:
-    """Count what has no row, and keep the count at once."""
+def count_without_row(state: RunState, replies: Sequence[Reply]) -> None:
+    """Count what has no row, and save the count at once."""
     state.spending.beside(replies)
     state.manifest.spent(state.spending)
 
 
-def record(state: State, kv: KVConfig, group: Group, prompt: Prompt, reply: Reply) -> None:
+def record(state: RunState, cell: PlannedCell, prompt: Prompt, reply: Reply) -> None:
     """Write the row of a reply, and keep its answer for later runs."""
-    ids = state.plan.ids(kv, group, prompt.case)
-    keep(state, make_row(state.plan, kv, group, prompt, reply, ids, attempt_of(state, ids)))
-    state.answers.put(kv, prompt, reply)
+    _write(state, make_row(state.plan, cell, prompt, reply, next_attempt(state, cell)))
+    state.answers.put(cell.kv, prompt, reply)
 
 
-def record_unbuilt(state: State, kv: KVConfig, owed: Owed, failure: Failure) -> None:
+def record_cached(state: RunState, cell: PlannedCell, prompt: Prompt, answer: Answer) -> None:
+    """Write the row of an answer that an earlier run got."""
+    _write(state, make_row(state.plan, cell, prompt, answer, next_attempt(state, cell), answer_cached=True))
+
+
+def record_not_built(state: RunState, pending: PendingCells, error: CellError | ConfigError) -> None:
     """Rows of cells whose prompt could not be assembled: failed, so that the rest of the run goes on."""
-    cases = state.plan.workshop.cases(owed.group)
-    for case in (cases[i] for i in owed.wanted):
-        ids = state.plan.ids(kv, owed.group, case)
-        keep(state, failed_row(state.plan, kv, owed.group, case, failure, ids, attempt_of(state, ids)))
+    failure = Failure(error.kind if isinstance(error, CellError) else "not_built", str(error))
+    for cell in pending.cells:
+        _write(state, failed_row(state.plan, cell, failure, next_attempt(state, cell)))
 
 
-def attempt_of(state: State, ids: Ids) -> int:
+def next_attempt(state: RunState, cell: PlannedCell) -> int:
     """Number of the next row of a cell, from 1."""
-    before = state.rows.get(ids.cell)
+    before = state.rows.get(cell.cell_id)
     return before.attempt + 1 if before is not None else 1
 
 
-def keep(state: State, row: Row) -> None:
-    """Write a row; it is on disk, counted and told when this returns."""
+def _write(state: RunState, row: Row) -> None:
+    """The row is on disk, counted and shown when this returns."""
     state.folder.append(row)
     state.rows[row.cell_id] = row
     state.spending.row(row)

@@ -1,4 +1,4 @@
-"""``batches.jsonl``: batches that were handed in, and what each of their requests asked.
+"""``batches.jsonl``: batches that were submitted, and what each of their requests asked.
 
 A line is on disk before the request that it stands for is sent, so that whatever is paid for is found again by the next
 run. Half a line, as a killed writer leaves it, stands for nothing that was sent yet or is found again; it is left out.
@@ -21,7 +21,7 @@ JOURNAL = "batches.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class BatchRequest:
     """One request of a batch: its cell, and of its prompt what a row tells.
 
     Attributes:
@@ -39,9 +39,9 @@ class Sent:
     gold: tuple[int, ...]
 
     @staticmethod
-    def of(cell: str, attempt: int, prompt: Prompt) -> Sent:
+    def of(cell: str, attempt: int, prompt: Prompt) -> BatchRequest:
         """Without the tokens, which are no longer needed once they are sent."""
-        return Sent(
+        return BatchRequest(
             cell,
             attempt,
             prompt.depth_real,
@@ -73,10 +73,10 @@ class Sent:
         return [*(getattr(self, item.name) for item in fields(self)[:-1]), list(self.gold)]
 
     @staticmethod
-    def from_json(data: Sequence[Any]) -> Sent:
+    def from_json(data: Sequence[Any]) -> BatchRequest:
         """Raises ``ValueError`` or ``TypeError`` for what is none."""
         cell, attempt, depth_real, prompt_tokens, answer_budget, sha256, counted_by, gold = data
-        return Sent(
+        return BatchRequest(
             str(cell),
             int(attempt),
             float(depth_real),
@@ -95,16 +95,16 @@ class Batch:
     Attributes:
         label: our own name of it; ``LABEL-N`` is the custom id of request N.
         batch_id: the service's; None where it is not known whether it arrived.
-        handed_in: Unix seconds before it was.
+        submitted_at: Unix seconds before it was.
     """
 
     label: str
     kv: str
-    handed_in: float
-    requests: tuple[Sent, ...] = field(repr=False)
+    submitted_at: float
+    requests: tuple[BatchRequest, ...] = field(repr=False)
     batch_id: str | None = None
 
-    def request_of(self, custom_id: str) -> Sent | None:
+    def request_of(self, custom_id: str) -> BatchRequest | None:
         """The request of a custom id; None where it is not one of this batch."""
         label, _, number = custom_id.rpartition("-")
         ours = label == self.label and number.isascii() and number.isdigit() and int(number) < len(self.requests)
@@ -126,7 +126,7 @@ class BatchJournal:
         return [batch for batch in self._read()[0].values() if batch.kv == kv]
 
     def known_ids(self) -> set[str]:
-        """Ids of all batches that were ever handed in or found for this run; raises as ``pending``."""
+        """Ids of all batches that were ever submitted or found for this run; raises as ``pending``."""
         return self._read()[1]
 
     def _read(self) -> tuple[dict[str, Batch], set[str]]:
@@ -153,9 +153,9 @@ class BatchJournal:
         return found, known
 
     def announce(self, batch: Batch) -> None:
-        """A batch is about to be handed in."""
-        requests = [sent.to_json() for sent in batch.requests]
-        head = {"event": "sending", "label": batch.label, "kv": batch.kv, "at": batch.handed_in}
+        """A batch is about to be submitted."""
+        requests = [request.to_json() for request in batch.requests]
+        head = {"event": "sending", "label": batch.label, "kv": batch.kv, "at": batch.submitted_at}
         self._append({**head, "cells": requests})
 
     def arrived(self, batch: Batch, batch_id: str) -> None:
@@ -193,7 +193,7 @@ class BatchJournal:
 def _apply(found: dict[str, Batch], line: Mapping[str, Any]) -> None:
     label = str(line["label"])
     if line["event"] == "sending":
-        requests = tuple(Sent.from_json(item) for item in line["cells"])
+        requests = tuple(BatchRequest.from_json(item) for item in line["cells"])
         found[label] = Batch(label, str(line["kv"]), float(line["at"]), requests)
     elif line["event"] == "arrived":
         found[label].batch_id = str(line["id"])

@@ -66,8 +66,8 @@ def _ask(plan: Plan, kv: KVConfig, *, reuse: bool = True) -> tuple[list[Prompt],
     from niah.engines.base import SessionRequest
 
     async def go() -> tuple[list[Prompt], list[Reply], dict[str, Any]]:
-        prompts = plan.workshop.prompts(plan.groups[0])
-        request = SessionRequest(kv, max(plan.lengths), reuse, plan.workshop.task.is_complete)
+        prompts = plan.builder.prompts(plan.groups[0])
+        request = SessionRequest(kv, max(plan.lengths), reuse, plan.builder.task.is_complete)
         async with plan.backend.open(plan.options, plan.info) as engine, engine.session(request) as session:
             assert session.max_in_flight >= 1
             return prompts, await session.answer(prompts), session.effective()

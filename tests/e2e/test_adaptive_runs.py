@@ -143,7 +143,7 @@ def test_difficulty_is_chosen_recorded_and_kept(niah: Command, confused: Path, t
     assert 0.6 <= sum(right) / len(right) <= 0.9
     rows = (record.path / "rows.jsonl").read_bytes()
     again = niah(*command)
-    assert "132 done, 0 failed and owed, 0 new" in again.err
+    assert "132 done, 0 failed and asked again, 0 new" in again.err
     assert (record.path / "rows.jsonl").read_bytes() == rows
     assert niah("cell", record.path, record.rows[0].cell_id, "--json").document()["matches"]
 

@@ -69,11 +69,11 @@ def test_only_texts_of_long_sentences_have_new_ids(tmp_path: Path) -> None:
         config = {"backend": {"name": "oracle"}, "haystack": haystack, "grid": grid}
         plan = make_plan(build_config(config))
         group = plan.groups[0]
-        case = plan.workshop.cases(group)[0]
-        ids, whole = plan.ids(plan.kvs[0], group, case), plan.run_identity()
-        placings[name] = plan.workshop.is_coarse(group.length, group.trial)
-        plan.workshop._coarse = {(1024, 0): False}
-        unplaced = plan.ids(plan.kvs[0], group, case), plan.run_identity()
-        assert (unplaced == (ids, whole)) is not placings[name]
-        assert (unplaced[0].cell != ids.cell) is placings[name]
+        cell, whole = plan.cells(plan.kvs[0], group)[0], plan.run_identity()
+        placings[name] = plan.builder.is_coarse(group.length, group.trial)
+        unplaced = make_plan(build_config(config))
+        unplaced.builder._coarse = {(1024, 0): False}
+        other = unplaced.cells(unplaced.kvs[0], group)[0]
+        assert ((other.cell_id, other.pair_id) != (cell.cell_id, cell.pair_id)) is placings[name]
+        assert (unplaced.run_identity() != whole) is placings[name]
     assert placings == {"prose": False, "letters": True}

@@ -67,7 +67,7 @@ def test_it_goes_on_where_it_was_cut_off(backend: str, tmp_path: Path, niah: Com
     (folder / "rows.jsonl").write_text("".join(lines[:left]), encoding="utf-8")
     done = niah("run", *COMMANDS[backend], "--out", tmp_path)
     assert done.code == 0, done.err
-    assert f"{left} done, 0 failed and owed, {len(lines) - left} new" in done.err
+    assert f"{left} done, 0 failed and asked again, {len(lines) - left} new" in done.err
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     again = {row["cell_id"]: row for row in map(json.loads, (folder / "rows.jsonl").read_text("utf-8").splitlines())}
     assert len(again) == len(lines)

@@ -55,7 +55,7 @@ def test_kill_and_run_again(tmp_path: Path) -> None:
         file.write(b'{"schema": 1, "cell_id": "torn')  # what a kill in the middle of a write leaves
     again = subprocess.run(_command(tmp_path, 0), capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    assert f"{len(before)} done, 0 failed and owed, {CELLS - len(before)} new" in again.stderr
+    assert f"{len(before)} done, 0 failed and asked again, {CELLS - len(before)} new" in again.stderr
     after = _all_rows(tmp_path)
     assert after[: len(before)] == before
     assert set(Counter(after).values()) == {1}, "an answered cell was asked again"

@@ -73,12 +73,12 @@ def test_without_reuse_the_answers_are_the_same(run: package.Run) -> None:
     warm = {row.pair_id: row for row in run.rows if row.kv == "fp16"}
 
     async def cold() -> list[Reply]:
-        request = SessionRequest(plan.kvs[0], 384, reuse=False, is_complete=plan.workshop.task.is_complete)
+        request = SessionRequest(plan.kvs[0], 384, reuse=False, is_complete=plan.builder.task.is_complete)
         async with plan.backend.open(plan.options, plan.info) as engine, engine.session(request) as session:
-            return await session.answer(plan.workshop.prompts(plan.groups[0])[:2])
+            return await session.answer(plan.builder.prompts(plan.groups[0])[:2])
 
-    for case, reply in zip(plan.workshop.cases(plan.groups[0]), asyncio.run(cold()), strict=False):
-        row = warm[plan.ids(plan.kvs[0], plan.groups[0], case).pair]
+    for cell, reply in zip(plan.cells(plan.kvs[0], plan.groups[0]), asyncio.run(cold()), strict=False):
+        row = warm[cell.pair_id]
         assert isinstance(reply, Answer)
         assert reply.cached_tokens == 0
         assert reply.text == row.answer

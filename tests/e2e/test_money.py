@@ -223,7 +223,7 @@ def test_rescore_with_another_scorer_and_back(niah: Command, tmp_path: Path) -> 
     assert f"18 answers judged by {EXACT} (18 by stern/3 before), 18 judgements changed" in back.out
     assert package.load(tmp_path / "r").rows == before.rows
     # nothing is owed: the same command asks nothing
-    assert "18 done, 0 failed and owed, 0 new" in niah("run", *RUN, *PRICE, "--out", tmp_path / "r").err
+    assert "18 done, 0 failed and asked again, 0 new" in niah("run", *RUN, *PRICE, "--out", tmp_path / "r").err
 
 
 def test_a_new_version_of_the_scorer_joins_new_runs(

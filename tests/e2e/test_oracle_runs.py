@@ -76,7 +76,7 @@ def test_same_command_costs_nothing_and_changes_make_new_cells(niah: Command, tm
     first = package.load(tmp_path)
     before = (first.path / "rows.jsonl").read_bytes()
     said = niah(*command)
-    assert "6 done, 0 failed and owed, 0 new" in said.err
+    assert "6 done, 0 failed and asked again, 0 new" in said.err
     assert (first.path / "rows.jsonl").read_bytes() == before
     niah(*command, "--seed", "1")
     other = {row.cell_id for run in tmp_path.iterdir() for row in package.load(run).rows}
@@ -95,7 +95,7 @@ def test_failures_are_owed_again_and_never_scored(niah: Command, tmp_path: Path)
     assert document["settings"][0]["accuracy"] == 1.0, "a failure must not lower the accuracy"
     again = niah(*command)
     assert again.code == 0
-    assert f"{10 - len(failed)} done, {len(failed)} failed and owed, 0 new" in again.err
+    assert f"{10 - len(failed)} done, {len(failed)} failed and asked again, 0 new" in again.err
     rows = _rows(tmp_path)
     assert [row.outcome for row in rows] == ["answered"] * 10
     assert {row.attempt for row in rows} == {1, 2}
@@ -194,16 +194,16 @@ def test_a_context_that_cannot_be_built_fails_alone(
     niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from niah.errors import CellError
-    from niah.runner.workshop import Group, Workshop
+    from niah.runner.prompt_builder import Group, PromptBuilder
 
-    prompts = Workshop.prompts
+    prompts = PromptBuilder.prompts
 
-    def sometimes(self: Workshop, group: Group) -> Any:
+    def sometimes(self: PromptBuilder, group: Group) -> Any:
         if group.trial == 1 and self.task.name == "passkey":
             raise CellError("needle_lost", "for the test")
         return prompts(self, group)
 
-    monkeypatch.setattr(Workshop, "prompts", sometimes)
+    monkeypatch.setattr(PromptBuilder, "prompts", sometimes)
     said = niah("run", "-b", "oracle", "-t", "passkey", "-l", "512", "-d", "3", "-n", "3", "--out", tmp_path, "--json")
     assert said.code == 3
     assert (said.document()["answered"], said.document()["failed"]) == (6, 3)

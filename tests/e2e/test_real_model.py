@@ -150,7 +150,7 @@ def test_gemma3_begins_with_one_bos(backend: str) -> None:
     plan = plan_run(
         build_config({"backend": {"name": backend}, "model": "gemma3-270m", "grid": {"lengths": "512", "trials": 1}})
     )
-    for prompt in plan.workshop.prompts(plan.groups[0]):
+    for prompt in plan.builder.prompts(plan.groups[0]):
         ids = prompt.ids()
         assert (ids[0], ids.count(2), ids.count(1)) == (2, 1, 0)
 

@@ -50,7 +50,7 @@ def test_the_parts_make_the_whole(niah: Command, shards: list[Path], tmp_path: P
     assert (merged.path / "report.html").is_file()
     assert (merged.path / "rows.parquet").is_file()
     again = niah(*RUN, "--out", tmp_path / "parts")
-    assert "36 done, 0 failed and owed, 0 new" in again.err
+    assert "36 done, 0 failed and asked again, 0 new" in again.err
     assert len(package.load(merged.path).manifest["merged_from"]) == 4
     row = merged.rows[0]
     assert niah("cell", merged.path, row.cell_id, "--prompt", "--json").document()["matches"] is True

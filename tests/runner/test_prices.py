@@ -102,19 +102,19 @@ def test_a_plan_counts_contexts_once_where_prefixes_are_reused() -> None:
 
 def test_the_estimate_covers_what_is_billed() -> None:
     """Against prompts really built: the scripted service reads contexts from its cache."""
-    from niah.runner.workshop import Workshop
+    from niah.runner.prompt_builder import PromptBuilder
 
     plan = make_plan(_config())
-    shop: Workshop = plan.workshop
+    builder: PromptBuilder = plan.builder
     real = Billed(0)
     for group in plan.groups:
-        for position, prompt in enumerate(shop.prompts(group)):
+        for position, prompt in enumerate(builder.prompts(group)):
             real += Billed(prompt.token_count, len(prompt.context) if position else 0, 0, 24)
     prices = known(plan.prices)
     cost = sum(
         known(prices.cost_usd(Billed(p.token_count, len(p.context) if i else 0, 0, 24)))
         for group in plan.groups
-        for i, p in enumerate(shop.prompts(group))
+        for i, p in enumerate(builder.prompts(group))
     )
     canaries = 4 * known(prices.cost_usd(Billed(256, output=24)))
     assert estimate(plan).cost_usd == pytest.approx(cost + canaries, rel=0.03)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from niah.errors import StoreError
-from niah.store.batches import Batch, BatchJournal, Sent
+from niah.store.batches import Batch, BatchJournal, BatchRequest
 from niah.store.folder import RunFolder
 
 
 def test_the_journal_survives_what_a_kill_leaves(tmp_path: Path) -> None:
     with RunFolder.find_or_create(tmp_path, "run", "abc", "2026-01-01", fresh=False) as folder:
         journal = BatchJournal(folder)
-        sent = Sent("c1", 1, 0.5, 500, 12, "ff", "tests", (1, 2))
+        sent = BatchRequest("c1", 1, 0.5, 500, 12, "ff", "tests", (1, 2))
         first, second = Batch("aa", "auto", 1.0, (sent,)), Batch("bb", "auto", 2.0, (sent, sent))
         journal.announce(first)
         with (folder.path / "batches.jsonl").open("ab") as file:

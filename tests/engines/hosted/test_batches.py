@@ -321,13 +321,13 @@ def test_nothing_is_handed_in_while_the_canary_fails(start_peer: StartPeer, batc
 def test_the_clock_hands_in_what_is_built(start_peer: StartPeer, batch: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     peer = start_peer()
     peer.desk.looks = 10_000
-    built = batches._Asking._built
+    build = batches.BatchSubmitter._build
 
-    async def slowly(self: Any, owed: Any) -> Any:
+    async def slowly(self: Any, pending: Any) -> Any:
         await asyncio.sleep(0.5)
-        return await built(self, owed)
+        return await build(self, pending)
 
-    monkeypatch.setattr(batches._Asking, "_built", slowly)
+    monkeypatch.setattr(batches.BatchSubmitter, "_build", slowly)
     batch(peer, "-n", "40", "--max-minutes", "0.03", code=5)
     assert len(peer.desk.jobs) == 1
     assert 2 <= len(peer.desk.jobs[0].requests) < 80
@@ -398,7 +398,7 @@ def test_what_a_refused_batch_says(start_peer: StartPeer, niah: Command, tmp_pat
     peer.desk.refused = "enqueued token limit reached"
     said = niah(*args, *pairs, "--haystack", "noise", "--out", tmp_path / "a")
     assert said.code == 4
-    assert "batch batch_1 came to nothing: enqueued token limit reached" in said.err
+    assert "batch batch_1 was rejected: enqueued token limit reached" in said.err
     peer.desk.is_there = False
     said = niah(*args, *pairs, "--haystack", "noise", "--out", tmp_path / "b")
     assert said.code == 4

@@ -36,7 +36,7 @@ class Group:
     layout: ContextLayout
 
 
-class Workshop:
+class PromptBuilder:
     """Everything needed to build any prompt of a run, again and again the same."""
 
     def __init__(self, config: RunConfig, info: ModelInfo, max_length: int) -> None:
