@@ -11,7 +11,7 @@ ARGS   ?=
 # test processes: on two cores the one-threaded pools of two of them fit; on more, the pool of one fills the machine
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(2 if os.cpu_count() == 2 else 0)")
 
-.PHONY: demo install test test-vllm check format bench clean
+.PHONY: demo install test test-vllm check wheel-check format bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/niah run
@@ -35,6 +35,9 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+
+wheel-check:
+	scripts/wheel_check.sh
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
