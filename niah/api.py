@@ -144,7 +144,7 @@ def execute(plan: Plan, sinks: Sequence[ev.Sink] = (), *, fresh: bool = False, c
     events = ev.Events(sinks)
     with opened_cache(plan):
         pass  # one that cannot be used is told before there is a run folder
-    with RunFolder.find_or_create(Path(plan.config.out), label, plan.run_identity(), today, fresh) as folder:
+    with RunFolder.find_or_create(Path(plan.config.out), label, plan.run_identity(), today, fresh=fresh) as folder:
         manifest = Manifest(plan, folder, command, __version__)
         limit = plan.config.max_minutes
         stop = Stop(deadline=time.monotonic() + 60 * limit if limit else None)

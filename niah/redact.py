@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
-# a shorter "secret" would blot out ordinary words of a run's rows
+# a shorter "secret" would redact ordinary words of a run's rows
 _SHORTEST = 6
 _secrets: set[str] = set()
 
@@ -29,7 +29,7 @@ _USER = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s:@'\"]*:[^/\s@'\"]+@")
 
 
 def remember(secret: str) -> None:
-    """Blot this value out from now on, wherever it would be shown or written."""
+    """Redact this value from now on, wherever it would be shown or written."""
     if len(secret) >= _SHORTEST:
         _secrets.add(secret)
 

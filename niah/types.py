@@ -178,7 +178,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A cell that has no answer: it is owed again, never counted as wrong."""
+    """A cell that has no answer: it is asked again, never counted as wrong."""
 
     kind: str
     message: str

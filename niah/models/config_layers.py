@@ -71,7 +71,7 @@ def layer_kinds(reader: ConfigReader, count: int) -> list[str]:
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
             reader.fail("cross_attention_layers", f"'cross_attention_layers' names the layer {index!r} of {count}")
         kinds[index] = "cross"
-    if reader.flag("use_cla", False):
+    if reader.flag("use_cla"):
         factor = reader.require("cla_share_factor")
         kinds = [kind if index % factor == 0 else "shared" for index, kind in enumerate(kinds)]
     for index, block in enumerate(_blocks(reader, count)):
@@ -96,7 +96,7 @@ def _window_on(reader: ConfigReader) -> bool:
     if "sliding_window" not in reader.values:
         # a list that names window layers then fails with the missing key, instead of counting them as full
         return True
-    return reader.flag("use_sliding_window", not reader.model_type.startswith(_WINDOW_OFF_BY_DEFAULT))
+    return reader.flag("use_sliding_window", default=not reader.model_type.startswith(_WINDOW_OFF_BY_DEFAULT))
 
 
 def _inferred(reader: ConfigReader, count: int) -> list[str]:

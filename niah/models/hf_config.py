@@ -104,7 +104,7 @@ class ConfigReader:
             return value
         return None
 
-    def flag(self, key: str, default: bool) -> bool:
+    def flag(self, key: str, *, default: bool = False) -> bool:
         value = self.values.get(key, default)
         if not isinstance(value, bool):
             self.fail(key, f"{key!r} is {value!r}, not true or false")
@@ -149,14 +149,14 @@ def query_heads(reader: ConfigReader) -> int:
 
 def kv_heads(reader: ConfigReader, heads: int) -> int:
     """KV heads of a layer: 1 for multi-query attention, the attention heads where the file says nothing (MHA)."""
-    multi_query = reader.flag("multi_query", reader.model_type in _MULTI_QUERY_BY_DEFAULT)
+    multi_query = reader.flag("multi_query", default=reader.model_type in _MULTI_QUERY_BY_DEFAULT)
     # newer Falcon files keep multi_query true beside a real number of KV heads
-    if multi_query and not reader.flag("new_decoder_architecture", False):
+    if multi_query and not reader.flag("new_decoder_architecture"):
         return 1
     nested = reader.values.get("attn_config")
     if isinstance(nested, Mapping):
         return _nested_kv_heads(ConfigReader(reader.name, nested), heads)
-    if reader.flag("multi_query_attention", False):
+    if reader.flag("multi_query_attention"):
         return reader.require("multi_query_group_num", *KV_HEADS)
     # ChatGLM's files state the groups of multi-query attention also where it is off
     off = "multi_query_attention" in reader.values

@@ -216,7 +216,7 @@ def _attention(reader: ConfigReader, kind: str, index: int, heads: int, hidden_s
     if kind == "full" and not has_own:
         # Gemma 4: full layers may have larger heads, and fewer of them where keys serve as values
         k_dim = reader.optional("global_head_dim") or k_dim
-        if reader.flag("attention_k_eq_v", False):
+        if reader.flag("attention_k_eq_v"):
             stored = reader.optional("num_global_key_value_heads") or stored
     return LayerShape(layer_kind, stored, k_dim, reader.optional("v_head_dim") or k_dim, window)
 

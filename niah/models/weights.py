@@ -59,7 +59,7 @@ def count_parameters(
         intermediate = 4 * hidden_size
     if vocabulary is None or intermediate is None:
         return None
-    tied = reader.flag("tie_word_embeddings", True)
+    tied = reader.flag("tie_word_embeddings", default=True)
     embedding = vocabulary * hidden_size * (1 if tied else 2)
     if reader.optional("kv_lora_rank") is not None:
         attention = layers * _latent_attention(reader, heads, hidden_size)

@@ -74,6 +74,7 @@ def build_context(
     cases: Sequence[Case],
     length: int,
     min_answer_budget: int,
+    *,
     inside_sentences: bool | None = None,
 ) -> list[Prompt]:
     """Prompts of all cases of one context: they share one context array and differ in their tails.

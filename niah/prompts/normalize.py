@@ -34,7 +34,7 @@ def plain(text: str) -> str:
 def judged_part(answer: str, case: Case) -> str:
     """The part of an answer that counts, in plain form.
 
-    When the reply's first words were put into the model's mouth, that is the first line with something on it:
+    When the answer was begun for the model, that is the first line with something on it:
     what a base model makes up after it is another text. Else it is all.
     """
     text = plain(answer).lstrip()

@@ -195,7 +195,7 @@ def summary_sentences(record: RunRecord) -> list[str]:
     failed = sum(item.total.failed for item in settings)
     other = sum(item.total.truncated + item.total.refused for item in settings)
     if failed:
-        sentences.append(f"{counted(failed, 'cell')} failed: owed again, not counted as wrong.")
+        sentences.append(f"{counted(failed, 'cell')} failed: asked again by the same command, not counted as wrong.")
     if other:
         sentences.append(
             f"{counted(other, 'cell')} {'was' if other == 1 else 'were'} truncated or refused and not scored."

@@ -133,16 +133,16 @@ def build_surroundings(rows: Iterable[Row], plan: Plan, token_budget: int = TOKE
         sent.setdefault((row.length, row.trial, row.depth), {}).setdefault(row.pair_id, row)
         if row.correct is False:
             wrong.add((row.length, row.trial, row.depth))
-    owed = []
+    wanted = []
     for group in plan.groups:
         places = [(group.length, group.trial, depth) for depth in group.layout.asked]
         asked = [place for place in places if place in sent]
         if asked:
-            owed.append((not wrong.isdisjoint(asked), group, places))
-    owed.sort(key=lambda item: not item[0])
+            wanted.append((not wrong.isdisjoint(asked), group, places))
+    wanted.sort(key=lambda item: not item[0])
     pairs: dict[str, Surrounding] = {}
     spent = left_out = 0
-    for _, group, places in owed:
+    for _, group, places in wanted:
         spent += group.length
         if spent > token_budget or len(pairs) >= MOST_PAIRS:
             left_out += sum(place in sent for place in places)

@@ -109,7 +109,7 @@ class Plan:
             "depth": case.depth,
             "layout": [list(group.layout.asked), list(group.layout.hidden), group.index],
             "trial": group.trial,
-            **self._placing(self.builder.is_coarse(group.length, group.trial)),
+            **self._placing(is_coarse=self.builder.is_coarse(group.length, group.trial)),
         }
         cell = {**pair, **self._engine_identity(), "kv": canonical(kv)}
         return PlannedCell(kv, group, position, case, identity(cell), identity(pair))
@@ -129,7 +129,7 @@ class Plan:
         }
         return identity(decides)
 
-    def _placing(self, is_coarse: bool) -> dict[str, int]:
+    def _placing(self, *, is_coarse: bool) -> dict[str, int]:
         """What decides where needles go in texts of long sentences; nothing for others, which keep their ids."""
         return {"placing": PLACING_VERSION} if is_coarse else {}
 
@@ -182,7 +182,7 @@ class Plan:
             **self._text_identity(self.builder.cases(self.groups[0])[0]),
             **self._engine_identity(),
             # by the first text, which every shard has
-            **self._placing(any(self.builder.is_coarse(length, 0) for length in self.lengths)),
+            **self._placing(is_coarse=any(self.builder.is_coarse(length, 0) for length in self.lengths)),
             "kv": sorted((canonical(kv) for kv in self.kvs), key=lambda kv: str(kv["name"])),
             "reference": self.reference,
             "lengths": list(self.lengths),

@@ -87,7 +87,10 @@ class PromptBuilder:
 
         def build(length: int) -> list[Prompt]:
             budget = self.config.answer_budget
-            return build_context(self.info.tokenizer, self.info.template, segmented, cases, length, budget, inside)
+            info = self.info
+            return build_context(
+                info.tokenizer, info.template, segmented, cases, length, budget, inside_sentences=inside
+            )
 
         if self._sizer is None:
             return build(group.length)

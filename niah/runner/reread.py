@@ -44,6 +44,7 @@ class Rebuild:
 
     Attributes:
         template: with its text.
+        prefill: ``assistant_prefill`` of the model.
         numerics: part of a cell's identity.
         counted_by: who counted prompts that were sent as text; empty where ids were sent.
         headroom: of that counter.

@@ -17,15 +17,15 @@ def score(answer: str, case: Case) -> Score:
     A reply that repeats the prompt is wrong whatever stands in it.
     """
     if _is_echo(answer, case):
-        return _wrong("the reply repeats the prompt's instruction: an echo is no retrieval")
+        return _score("the reply repeats the prompt's instruction: an echo is no retrieval")
     found = first_value(answer, case)
     if found is None:
-        return _wrong(_why_none(answer, case))
+        return _score(_why_none(answer, case))
     if found.value in {" ".join(plain(value).split()) for value in case.expected}:
-        return Score(1.0, True, f"answered {found.value}, as expected", NAME, VERSION)
+        return _score(f"answered {found.value}, as expected", correct=True)
     owners = [needle.key for needle in case.needles if plain(needle.value) == found.value]
     whose = f"the value of {owners[0]}" if owners else "which is in no needle"
-    return _wrong(f"answered {found.value}, {whose}; expected {case.expected[0]}")
+    return _score(f"answered {found.value}, {whose}; expected {case.expected[0]}")
 
 
 def _is_echo(answer: str, case: Case) -> bool:
@@ -34,8 +34,8 @@ def _is_echo(answer: str, case: Case) -> bool:
     return bool(instruction) and instruction in " ".join(plain(answer).split())
 
 
-def _wrong(why: str) -> Score:
-    return Score(0.0, False, why, NAME, VERSION)
+def _score(why: str, *, correct: bool = False) -> Score:
+    return Score(float(correct), correct, why, NAME, VERSION)
 
 
 def _why_none(answer: str, case: Case) -> str:

@@ -65,7 +65,7 @@ class RunFolder:
         self.close()
 
     @staticmethod
-    def find_or_create(out: Path, label: str, identity: str, today: str, fresh: bool) -> RunFolder:
+    def find_or_create(out: Path, label: str, identity: str, today: str, *, fresh: bool) -> RunFolder:
         """The run folder of what was asked, locked for writing.
 
         Args:
@@ -85,7 +85,7 @@ class RunFolder:
                 raise StoreError(f"{str(out)!r} is a file, not a folder of runs. Choose another folder with --out.")
             out.mkdir(parents=True, exist_ok=True)
             found = [] if fresh else _runs_ending(out, identity)
-            path = max(found, key=_started) if found else _make(out, _safe(label), identity, _safe(today), fresh)
+            path = max(found, key=_started) if found else _make(out, _safe(label), identity, _safe(today), fresh=fresh)
         folder = RunFolder(path)
         folder.lock()
         return folder
@@ -294,7 +294,7 @@ def _runs_ending(out: Path, identity: str) -> list[Path]:
     return [p for p in out.glob(f"*-{identity}") if p.is_dir() and not p.is_symlink()]
 
 
-def _make(out: Path, label: str, identity: str, today: str, fresh: bool) -> Path:
+def _make(out: Path, label: str, identity: str, today: str, *, fresh: bool) -> Path:
     path = out / f"{today}-{label}-{identity}"
     number = 2
     while fresh and (path.exists() or path.is_symlink()):

@@ -22,7 +22,7 @@ class MultikeyOptions(TaskOptions):
     Attributes:
         keys: needles in a context; None takes the number of depths, at least 8.
         values: what is hidden: 7-digit numbers, rare words or UUIDs.
-        answer_prefix: put the start of the answer into the model's mouth.
+        answer_prefix: begin the answer for the model (an assistant prefill).
     """
 
     keys: int | None = Field(default=None, ge=1)
@@ -77,14 +77,16 @@ def make(options: MultikeyOptions, seed: int, layout: ContextLayout, collides: C
         for (depth, asked), key, value in zip(places, keys, values, strict=True)
     )
     by_depth = {needle.depth: needle for needle in needles if needle.asked}
-    return [ask(options.values, needles, by_depth[depth], options.answer_prefix) for depth in layout.asked]
+    return [
+        ask(options.values, needles, by_depth[depth], answer_prefix=options.answer_prefix) for depth in layout.asked
+    ]
 
 
 def needle_text(values: Values, key: str, value: str) -> str:
     return f"The special magic {values} for {key} is {value}."
 
 
-def ask(values: Values, needles: tuple[Needle, ...], asked: Needle, answer_prefix: bool) -> Case:
+def ask(values: Values, needles: tuple[Needle, ...], asked: Needle, *, answer_prefix: bool) -> Case:
     """The case that asks for one of the needles."""
     several = len(needles) > 1
     instruction = (

@@ -24,7 +24,7 @@ class PasskeyOptions(TaskOptions):
 
     Attributes:
         digits: of the pass key, 5 to 7.
-        answer_prefix: put the start of the answer into the model's mouth.
+        answer_prefix: begin the answer for the model (an assistant prefill).
     """
 
     digits: int = Field(default=5, ge=5, le=7)

@@ -27,7 +27,7 @@ class SingleOptions(TaskOptions):
     Attributes:
         needle, question, answer: your own fact; all three or none. The answer must stand in the needle.
         values: what is hidden otherwise: a 7-digit number, a rare word or a UUID.
-        answer_prefix: put the start of the answer into the model's mouth; not with a question of your own.
+        answer_prefix: begin the answer for the model (an assistant prefill); not with a question of your own.
     """
 
     needle: str | None = None
@@ -69,7 +69,7 @@ def make(options: SingleOptions, seed: int, layout: ContextLayout, collides: Col
     value = draw_values(options.values, 1, seed, collides)[0]
     text = needle_text(options.values, key, value)
     needles = [Needle(depth, text, key, value) for depth in layout.asked]
-    return [ask(options.values, (needle,), needle, options.answer_prefix) for needle in needles]
+    return [ask(options.values, (needle,), needle, answer_prefix=options.answer_prefix) for needle in needles]
 
 
 def _own(needle: str, question: str, answer: str, depth: float, collides: Collides) -> Case:

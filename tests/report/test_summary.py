@@ -86,7 +86,7 @@ def test_the_sentences_say_accuracy_bytes_and_what_is_broken(record: RunRecord) 
     assert "12,240 KV bytes per token (53.1 % of a 16-bit cache)" in text[1]
     assert "fewer than bf16 on the same 129 pairs" in text[1]
     assert text[3].startswith("kivi2 is broken")
-    assert text[4] == "8 cells failed: owed again, not counted as wrong."
+    assert text[4] == "8 cells failed: asked again by the same command, not counted as wrong."
     assert text[5] == "7 cells were truncated or refused and not scored."
     assert not any("kivi2 answers" in sentence for sentence in text)
 
@@ -95,7 +95,7 @@ def test_the_sentences_of_nothing_and_of_unanswered_cells(record: RunRecord, cel
     assert summary_sentences(replace(record, rows=(), manifest={})) == ["No cell has been run yet."]
     assert summary_sentences(replace(record, rows=(cell(lost="failed"),), manifest={})) == [
         "int8 has no answered cell.",
-        "1 cell failed: owed again, not counted as wrong.",
+        "1 cell failed: asked again by the same command, not counted as wrong.",
     ]
 
 

@@ -20,7 +20,7 @@ TODAY = "2026-11-29"
 
 
 def make(out: Path, *, today: str = TODAY, fresh: bool = False, label: str = "m-fake", identity: str = "abc123") -> Any:
-    return RunFolder.find_or_create(out, label, identity, today, fresh)
+    return RunFolder.find_or_create(out, label, identity, today, fresh=fresh)
 
 
 def started(run: RunFolder, moment: str) -> Path:

@@ -211,25 +211,25 @@ class World:
         while given in taken:
             given = self.name("women" if female else "men")
         surname = self._surname()
-        person = Person(given, surname, female, self._trade(female), self.pick(self._tempers), self.pick(self.places))
+        person = Person(
+            given, surname, female, self._trade(female=female), self.pick(self._tempers), self.pick(self.places)
+        )
         for relation, is_female in (("sister", True), ("brother", False)):
             if self.random() < 0.5 or relation == "sister":
-                person.kin.append(Kin(relation, self._kin_name(is_female, taken | {given})))
+                person.kin.append(Kin(relation, self._kin_name(taken | {given}, female=is_female)))
         if self.random() < 0.5:
             person.married = True
-            person.kin.append(
-                Kin(*(("husband", self._kin_name(False, taken)) if female else ("wife", self._kin_name(True, taken))))
-            )
+            person.kin.append(Kin("husband" if female else "wife", self._kin_name(taken, female=not female)))
             for child, is_female in (("daughter", True), ("son", False)):
                 if self.random() < 0.5:
-                    person.kin.append(Kin(child, self._kin_name(is_female, taken | {given})))
+                    person.kin.append(Kin(child, self._kin_name(taken | {given}, female=is_female)))
         return person
 
-    def _trade(self, female: bool) -> Trade:
+    def _trade(self, *, female: bool) -> Trade:
         other = MEN_ONLY if female else WOMEN_ONLY
         return self.pick([t for t in self._trades if t.title not in other])
 
-    def _kin_name(self, female: bool, taken: set[str]) -> str:
+    def _kin_name(self, taken: set[str], *, female: bool) -> str:
         name = self.name("women" if female else "men")
         while name in taken:
             name = self.name("women" if female else "men")
