@@ -14,7 +14,7 @@ NiahError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -104,3 +104,8 @@ def near(name: str, names: Iterable[str]) -> str:
         match = next(o for o in options if o.lower() == close[0])
         return f" Did you mean {match!r}?"
     return f" Known: {', '.join(options)}." if options else ""
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``; empty where there is none."""
+    return f" {last} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

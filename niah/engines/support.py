@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from niah.errors import listed
 from niah.kv.aspects import ASPECTS, aspects
 from niah.kv.config import KVConfig
 from niah.types import Problem
@@ -52,9 +53,10 @@ def undeclared(kv: KVConfig, name: str, support: Support, others: Iterable[tuple
     if not missing:
         return
     able = [other for other, its in others if its is not EVERYTHING and other != name and not its.missing(kv)]
-    hint = f"Use --backend {' or '.join(able)}." if able else "No backend has that; see niah list kv."
+    named = listed(able, "or")
+    hint = f"Use --backend {named}." if able else "No backend has that; see niah list kv."
     if support.reason:
-        yield Problem("kv", kv.name, support.reason, f"Drop --kv, or measure it elsewhere. {hint}")
+        yield Problem("kv", kv.name, support.reason, f"Drop --kv, or use --backend {named}." if able else "Drop --kv.")
         return
     for what in missing:
         yield Problem("kv", kv.name, f"the backend {name!r} has no {what}", hint)
