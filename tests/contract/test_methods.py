@@ -131,7 +131,7 @@ def test_what_is_bounded_stays_bounded_during_prefill(kind: str, text: str) -> N
     with running(loaded, kv) as run:
         short, _ = fill(run, ids_of(3 * KEPT))
         long, _ = fill(run, ids_of(20 * KEPT))
-        bounded = kv.window is not None or kv.memory == "infini"
+        bounded = kv.window is not None or kv.memory is not None
         for a, b, layer in zip(run.layers(short), run.layers(long), run.shape.layers, strict=True):
             if bounded or layer.window is not None:
                 assert b.peak_bytes == a.peak_bytes
