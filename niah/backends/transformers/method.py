@@ -160,6 +160,8 @@ class Method(Plugin):
 
     applies: Callable[[KVConfig], bool]
     running: type[Running]
+    # names in ``KVConfig.extras`` that it honors: what is not named by any method is refused
+    aspects: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ class ModelChange(Plugin):
 
     applies: Callable[[KVConfig], bool]
     changed: Callable[[Setting], AbstractContextManager[dict[str, Any]]]
+    aspects: frozenset[str] = frozenset()
 
 
 def _methods() -> Iterator[Method | ModelChange]:
