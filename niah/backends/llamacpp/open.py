@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from niah.backends.llamacpp import child
 from niah.backends.llamacpp.log import EngineReport, read_report
-from niah.backends.llamacpp.session import LlamaCppSession
+from niah.backends.llamacpp.token_server import LlamaCppTokenServer
 from niah.engines.base import ModelInfo, Session, SessionRequest
 from niah.engines.http.client import http_library
 from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
+from niah.engines.server.token_session import TokenSession
 from niah.errors import BackendUnavailable, CellError
 from niah.kv.config import KVConfig
 
@@ -52,7 +53,8 @@ async def opened_session(options: LlamaCppOptions, info: ModelInfo, request: Ses
             report = read_report(log, keeps_all=options.swa_full)
             _compare(report, request.kv)
             facts = await _facts(client, info)
-            session = LlamaCppSession(options, info, request, client, process, report, facts)
+            server = LlamaCppTokenServer(options, info, request, client, report, facts)
+            session = TokenSession(server, info, request, process)
             yield session
             failed = session.gone is not None
         finally:

@@ -13,11 +13,13 @@ from niah.backends.vllm_server.facts import Facts
 from niah.backends.vllm_server.metrics import CacheInfo, parse_samples, read_cache
 from niah.backends.vllm_server.options import KEY_VARIABLE
 from niah.backends.vllm_server.process import start_server
-from niah.backends.vllm_server.session import ServerSession
+from niah.backends.vllm_server.sampler import Watch
+from niah.backends.vllm_server.token_server import VllmTokenServer
 from niah.engines.base import ModelInfo, Session, SessionRequest
 from niah.engines.http.client import http_library
 from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
+from niah.engines.server.token_session import TokenSession
 from niah.engines.vllm.arguments import cache_word, compute_dtype
 from niah.errors import BackendUnavailable, CellError, ConfigError, MissingDependency
 from niah.kv.config import KVConfig
@@ -67,21 +69,21 @@ def has_cuda() -> bool:
 @asynccontextmanager
 async def _session(
     options: VllmServerOptions, info: ModelInfo, request: SessionRequest, address: str, process: ServerProcess | None
-) -> AsyncIterator[ServerSession]:
+) -> AsyncIterator[TokenSession[Watch]]:
     client = HttpClient(address, options.request_timeout_s, KEY_VARIABLE)
     try:
         if process is not None:
             await _wait(client, process, options, request)
         try:
             facts = await _facts(client, options, info, request, started=process is not None)
-            session = ServerSession(options, info, request, client, facts, process)
-            await session.start()
+            server = VllmTokenServer(options, info, request, client, facts, is_own=process is not None)
+            await server.start()
         except CellError as err:
             raise BackendUnavailable(f"no vLLM server answers at {address}: {err}. Is it running?") from err
         try:
-            yield session
+            yield TokenSession(server, info, request, process)
         finally:
-            await session.close()
+            await server.close()
     finally:
         await client.close()
 

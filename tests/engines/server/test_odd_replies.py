@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from niah.backends.llamacpp.options import LlamaCppOptions
-from niah.backends.llamacpp.session import LlamaCppSession
+from niah.backends.llamacpp.token_server import LlamaCppTokenServer
 from niah.backends.vllm_server.facts import Facts
 from niah.backends.vllm_server.options import VllmServerOptions
-from niah.backends.vllm_server.session import ServerSession
+from niah.backends.vllm_server.sampler import Watch
+from niah.backends.vllm_server.token_server import VllmTokenServer
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.engines.server.http import HttpClient
+from niah.engines.server.token_session import TokenSession
 from niah.errors import CellError
 from niah.kv.config import KVConfig
 from niah.kv.formats import Plain
@@ -107,16 +109,22 @@ class _Client:
         return True
 
 
-def _llamacpp(client: Any) -> LlamaCppSession:
+def _llamacpp(client: Any) -> TokenSession[None]:
     report = SimpleNamespace(
-        logical_bytes=lambda tokens: 8 * tokens, held_bytes=lambda tokens: 8 * tokens, pool_bytes=512, effective=dict
+        logical_bytes=lambda tokens: 8 * tokens,
+        held_bytes=lambda tokens: 8 * tokens,
+        pool_bytes=512,
+        effective=dict,
+        parts=(),
     )
-    process = SimpleNamespace(is_running=True)
-    return LlamaCppSession(LlamaCppOptions(), INFO, REQUEST, client, process, report, {})  # type: ignore[arg-type]
+    server = LlamaCppTokenServer(LlamaCppOptions(), INFO, REQUEST, client, report, {})  # type: ignore[arg-type]
+    return TokenSession(server, INFO, REQUEST, None)
 
 
-def _vllm(client: Any) -> ServerSession:
-    return ServerSession(VllmServerOptions(), INFO, REQUEST, client, Facts("m", "u", "1", 64, None), None)
+def _vllm(client: Any) -> TokenSession[Watch]:
+    facts = Facts("m", "u", "1", 64, None)
+    server = VllmTokenServer(VllmServerOptions(), INFO, REQUEST, client, facts, is_own=False)
+    return TokenSession(server, INFO, REQUEST, None)
 
 
 ENGINES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
