@@ -59,22 +59,6 @@ def test_an_interrupted_run_is_granted_the_same(niah: Command, tmp_path: Path) -
     assert {row.cell_id for row in package.load(tmp_path).rows} == {row.cell_id for row in whole.rows}
 
 
-def test_settled_verdicts_end_the_run(niah: Command, tmp_path: Path) -> None:
-    said = niah(*AUTO, "--set", "backend.loss={int8: 0.7, int4: 0.6}", "--out", tmp_path)
-    assert said.code == 0
-    assert package.load(tmp_path).manifest["adaptive"]["stopped"] == "every verdict is settled"
-    assert max(_trials(tmp_path).values()) < 24
-
-
-def test_the_time_limit_ends_it_and_the_same_command_goes_on(niah: Command, tmp_path: Path) -> None:
-    command = (*AUTO, "--set", "backend.loss={int8: 0.05}", "--trials", "auto:12", "--out", tmp_path)
-    said = niah(*command, "--max-minutes", "0.00001")
-    assert said.code == 5
-    assert "a limit on time, money or tokens was reached" in package.load(tmp_path).manifest["adaptive"]["stopped"]
-    assert niah(*command).code == 0
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_plan_says_from_and_to(niah: Command) -> None:
     said = niah("plan", "-b", "oracle", "-l", "512", "-d", "5", "--trials", "auto", "--difficulty", "auto")
     assert "6 to 64 trials" in said.out

@@ -83,7 +83,7 @@ def test_same_command_costs_nothing_and_changes_make_new_cells(niah: Command, tm
     assert len(other) == 12
 
 
-def test_failures_are_owed_again_and_never_scored(niah: Command, tmp_path: Path) -> None:
+def test_failures_are_asked_again_and_never_scored(niah: Command, tmp_path: Path) -> None:
     command = ("run", "-b", "fake", "-l", "512", "-d", "5", "--out", tmp_path, "--json")
     said = niah(*command, "--set", "backend.fail_every=3")
     document = said.document()
@@ -99,16 +99,6 @@ def test_failures_are_owed_again_and_never_scored(niah: Command, tmp_path: Path)
     rows = _rows(tmp_path)
     assert [row.outcome for row in rows] == ["answered"] * 10
     assert {row.attempt for row in rows} == {1, 2}
-
-
-def test_an_engine_that_dies_leaves_owed_cells(niah: Command, tmp_path: Path) -> None:
-    said = niah(
-        *("run", "-b", "fake", "-l", "512,1k", "-d", "3", "--set", "backend.crash_after=2", "--out", tmp_path, "--json")
-    )
-    document = said.document()
-    assert said.code == 3
-    assert document["failed"] == 9
-    assert document["answered"] == 3
 
 
 def test_a_broken_setting_is_marked_and_not_called_a_loss(niah: Command, tmp_path: Path) -> None:
@@ -188,36 +178,6 @@ def read_rows_of(path: Path) -> list[Row]:
     from niah.store.folder import RunFolder
 
     return list(read_rows(RunFolder(path)).rows)
-
-
-def test_a_context_that_cannot_be_built_fails_alone(
-    niah: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from niah.errors import CellError
-    from niah.runner.prompt_builder import Group, PromptBuilder
-
-    prompts = PromptBuilder.prompts
-
-    def sometimes(self: PromptBuilder, group: Group) -> Any:
-        if group.trial == 1 and self.task.name == "passkey":
-            raise CellError("needle_lost", "for the test")
-        return prompts(self, group)
-
-    monkeypatch.setattr(PromptBuilder, "prompts", sometimes)
-    said = niah("run", "-b", "oracle", "-t", "passkey", "-l", "512", "-d", "3", "-n", "3", "--out", tmp_path, "--json")
-    assert said.code == 3
-    assert (said.document()["answered"], said.document()["failed"]) == (6, 3)
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    assert package.load(tmp_path).manifest["status"] == "finished"
-
-
-def test_a_broken_canary_is_asked_again_by_the_same_command(niah: Command, tmp_path: Path) -> None:
-    command = ("run", "-b", "fake", "--kv", "bf16,int8", "-l", "512", "-d", "2", "-n", "1", "--out", tmp_path)
-    assert niah(*command, "--set", "backend.fail_every=1").code == 3
-    assert package.load(tmp_path).setting("bf16")["canary"]["state"] == "broken"
-    assert niah(*command).code == 0
-    assert package.load(tmp_path).setting("bf16")["canary"]["state"] == "passed"
 
 
 def test_an_engine_that_cannot_be_opened_leaves_a_failed_run(

@@ -168,7 +168,7 @@ def test_only_one_writer(tmp_path: Path, row: Callable[..., Row]) -> None:
             RunFolder(run.path).append(row())
         code = (
             "import sys; from pathlib import Path; from niah.store.folder import RunFolder; "
-            f"RunFolder.find_or_create(Path({str(tmp_path)!r}), 'm-fake', 'abc123', {TODAY!r}, False)"
+            f"RunFolder.find_or_create(Path({str(tmp_path)!r}), 'm-fake', 'abc123', {TODAY!r}, fresh=False)"
         )
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert other.returncode != 0
