@@ -1,5 +1,6 @@
 # make demo   install, then measure a real model on this machine (about three minutes)
 # make test   install, then all tests
+# make proof  the slow proofs, all of them: make test runs a part
 # make check  format, lint, types, layers, dependencies
 PYTHON ?= python3
 VENV   ?= .venv
@@ -11,7 +12,7 @@ ARGS   ?=
 # test processes: on two cores the one-threaded pools of two of them fit; on more, the pool of one fills the machine
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(2 if os.cpu_count() == 2 else 0)")
 
-.PHONY: demo install test test-vllm check wheel-check format bench clean
+.PHONY: demo install test test-vllm proof check wheel-check format bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/niah run
@@ -19,7 +20,7 @@ demo: $(VENV)/.run
 install: $(VENV)/.dev
 
 # tests alone: several processes share the machine, and busy thread pools on the same cores slow each other down tenfold
-test test-vllm: export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
+test test-vllm proof: export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 
 test: $(VENV)/.dev
 	@scripts/vllm_env.sh && $(MAKE) --no-print-directory test-vllm || { \
@@ -28,6 +29,10 @@ test: $(VENV)/.dev
 
 test-vllm:
 	.venv-vllm/bin/python -m pytest tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
+
+proof: $(VENV)/.dev
+	.venv-vllm/bin/python -m pytest tests/vllm --proof -m proof -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --ignore=tests/vllm --proof -m proof -n $(WORKERS) --dist load $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

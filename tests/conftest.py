@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,32 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
 for _name in [n for n in os.environ if n.startswith("NIAH_") and n != "NIAH_CACHE"]:
     del os.environ[_name]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--proof", action="store_true", help="run every proof, not the part of them that runs each time")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow proofs out: all of a test marked ``proof``; of a family marked ``proof(one_in=n)`` all but each nth.
+
+    With ``--proof``, and where a test is named by ``file::test``, nothing is left out.
+    """
+    if config.getoption("--proof") or any("::" in arg for arg in config.args):
+        return
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        marker = item.get_closest_marker("proof")
+        family = item.nodeid.partition("[")[0]
+        one_in = marker.kwargs.get("one_in", 0) if marker else 1
+        stays = one_in > 0 and seen[family] % one_in == 0
+        seen[family] += 1
+        (kept if stays else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 @pytest.fixture(autouse=True)

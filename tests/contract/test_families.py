@@ -84,6 +84,7 @@ def _asked(name: str, folder: Path) -> Outcome:
         torch.set_num_threads(before)
 
 
+@pytest.mark.proof(one_in=3)
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_to_a_plain_pass(name: str, tmp_path: Path) -> None:
     found = _asked(name, tmp_path)

@@ -114,6 +114,7 @@ def test_bytes_at_a_thousand_tokens_and_after_generation(text: str) -> None:
             assert run.logical_bytes(held, tokens) == kv_bytes(tiny_models.shape_of(loaded), parse_one(text), tokens)
 
 
+@pytest.mark.proof(one_in=2)
 @pytest.mark.parametrize(("kind", "text"), PAIRS)
 def test_the_prefill_chunk_changes_nothing(kind: str, text: str) -> None:
     loaded = getattr(tiny_models, kind)()
@@ -124,6 +125,7 @@ def test_the_prefill_chunk_changes_nothing(kind: str, text: str) -> None:
     assert torch.allclose(one, many, atol=0.05 if "int8" in text else 1e-4)
 
 
+@pytest.mark.proof(one_in=2)
 @pytest.mark.parametrize(("kind", "text"), PAIRS)
 def test_what_is_bounded_stays_bounded_during_prefill(kind: str, text: str) -> None:
     """Most slots ever held by a layer: what it keeps, and one chunk."""
@@ -174,6 +176,7 @@ def alone(run: Running, context: list[int], question: Question, ends: frozenset[
 
 
 @pytest.mark.parametrize(("kind", "text"), [p for p in PAIRS if "int8" not in p[1] and "infini" not in p[1]])
+@pytest.mark.proof(one_in=4)
 @pytest.mark.parametrize("length", [2, KEPT, 75])
 def test_packed_questions_get_what_each_gets_alone(kind: str, text: str, length: int) -> None:
     loaded = getattr(tiny_models, kind)()

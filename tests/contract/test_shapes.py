@@ -46,6 +46,7 @@ def quiet() -> Iterator[None]:
     logging.set_verbosity(before)
 
 
+@pytest.mark.proof(one_in=3)
 @pytest.mark.parametrize("model_type", COUNTED)
 def test_a_shape_is_what_the_library_caches(model_type: str) -> None:
     config, kept = library_layers(model_type)

@@ -162,6 +162,7 @@ def test_a_task_without_rungs_says_so(niah: Command, tmp_path: Path) -> None:
     assert niah("run", "-b", "oracle", "--difficulty", "hard", "--out", tmp_path).code == 2
 
 
+@pytest.mark.proof
 def test_a_known_loss_of_ten_points_is_found_at_the_promised_power(tmp_path: Path) -> None:
     """One long run is cut at random into many small ones; each is an experiment of its own."""
     import numpy as np

@@ -12,7 +12,7 @@ import pytest
 import niah as package
 from tests.helpers.known import known
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.proof]
 
 CELLS = 50
 SETTINGS = "bf16,int8,int4,kivi4,kivi2"

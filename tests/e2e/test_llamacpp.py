@@ -16,6 +16,7 @@ import pytest
 
 import niah as package
 from niah.api import plan_run
+from niah.backends.llamacpp import child
 from niah.config import build_config
 from niah.engines.base import SessionRequest
 from niah.types import Answer, Reply
@@ -99,7 +100,7 @@ def _children(pid: int) -> list[psutil.Process]:
 
 def _is_server(process: psutil.Process) -> bool:
     try:
-        return any("_llamacpp_child" in part for part in process.cmdline())
+        return child.__file__ in process.cmdline()
     except psutil.Error:
         return False
 

@@ -112,6 +112,7 @@ def runs(context: Any, peer: Peer, tmp_path: Path) -> Runs:
     return Runs(context, peer, tmp_path, settings)
 
 
+@pytest.mark.proof(one_in=3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault(runs: Runs, peer: Peer, fault: str, mode: str) -> None:
