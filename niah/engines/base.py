@@ -69,7 +69,7 @@ QUIET: dict[str, Any] = {"changes_answer": False}
 
 
 def _as_iso(value: object) -> object:
-    """YAML makes a date of what looks like one."""
+    """YAML reads a date where a string looks like one."""
     return value.isoformat()[: len("2025-01-01")] if isinstance(value, date) else value
 
 
@@ -87,9 +87,9 @@ class ModelInfo:
         revision: hub commit, or a digest of the local files.
         shape: None when the cache cannot be known (hosted models, fake backends).
         context_tokens: longest prompt + answer the model was made for; None when unknown.
-        reference_kv: preset of the model's own 16-bit cache; None where nobody can choose or see the cache.
+        reference_kv: preset of the model's own 16-bit cache; None where the cache can be neither chosen nor seen.
         numerics: what the engine will compute with on this machine (device, dtype): part of a cell's identity.
-        provider: who bills the tokens, by the name that genai-prices has for it; None where nobody does.
+        provider: who bills the tokens, by the name that genai-prices has for it; None where tokens cost nothing.
         priced_as: the model's name in that price list where it is not ``name``.
         counter: counts prompts that are sent as text, so that they are sized by it; None where ids are sent.
         reasoning_tokens: that an answer may take on top of its budget.
@@ -159,10 +159,10 @@ class BatchState:
     """How far a batch is at the service.
 
     Attributes:
-        word: the service's own for its state.
-        done, requests: requests that are through, and all of them; 0 where it does not tell.
-        is_over: nothing more will come of it.
-        fault: why it was refused as a whole; empty where single requests have results.
+        word: the service's own name of the state.
+        done, requests: requests that have finished, and all of them; 0 where the service does not say.
+        is_over: no further results will come.
+        fault: why the batch was refused as a whole; empty where single requests have results.
     """
 
     word: str
@@ -178,7 +178,7 @@ class Batches(Protocol):
     Attributes:
         most_requests, most_bytes: that one batch may have.
         most_tokens: prompt tokens that may wait at the service at a time; None sets no limit.
-        poll_s: seconds between two looks at a batch.
+        poll_s: seconds between two queries of a batch's state.
         settle_s: seconds after which a batch that may have arrived would be seen.
         is_marked: whether a batch found again is surely ours; if not, its results tell.
     """
@@ -199,7 +199,7 @@ class Batches(Protocol):
 
         Raises:
             BackendUnavailable: it has not arrived: it was refused.
-            CellError: nobody knows whether it has arrived.
+            CellError: it is not known whether the batch has arrived.
         """
         ...
 

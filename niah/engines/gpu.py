@@ -1,4 +1,4 @@
-"""What an NVIDIA card says of itself while a run goes on, through the driver's own library (``nvidia-ml-py``)."""
+"""Readings of an NVIDIA GPU during a run: memory, utilization, power, temperature, by NVML (``nvidia-ml-py``)."""
 
 from __future__ import annotations
 

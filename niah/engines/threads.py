@@ -1,4 +1,4 @@
-"""How many threads an engine gets on a CPU when nobody says: the cores that this process may really use.
+"""The default number of CPU threads of an engine: the cores that this process may really use.
 
 A core counts once, however many hyper-threads it has: two of them share the units that multiply. Where the machine is
 visibly busy, one core less: two busy thread pools on the same cores spin against each other.

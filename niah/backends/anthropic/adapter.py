@@ -1,4 +1,4 @@
-"""Anthropic's messages by the official SDK, its own retries off; the haystack is marked for the prompt cache."""
+"""Requests to Anthropic's messages API through the official SDK, with the haystack marked for the prompt cache."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 _NO_KEY = "none"
 _STOPS = {"end_turn": "end", "stop_sequence": "end", "max_tokens": "length", "refusal": "refused"}
-# what the API takes at least for thinking
 
 
 def body_of(call: Call, options: AnthropicOptions, model: str) -> dict[str, Any]:
-    """The request without its limits: the shared part first, marked as worth caching."""
+    """The request without its limits: the shared part first, marked for the prompt cache."""
     context: dict[str, Any] = {"type": "text", "text": call.context}
     if call.is_cacheable:
         context["cache_control"] = {"type": "ephemeral"}
@@ -177,7 +176,7 @@ class AnthropicCounter:
 def ask_now(
     options: AnthropicOptions, client: Any, base_url: str, method: str, *values: Any, **body: Any
 ) -> dict[str, Any]:
-    """One call of the synchronous client, asked again where that is worth it; the reply as it came."""
+    """One call of the synchronous client, with retries; the reply as it came."""
     import anthropic
 
     def once() -> dict[str, Any]:
@@ -211,7 +210,7 @@ def describe(options: AnthropicOptions, model: str, base_url: str, key: str | No
     require_reachable(options, base_url)
     http = httpx2.Client(**http_arguments(options, base_url))
     client = Anthropic(**_client_arguments(options, base_url, key), http_client=http)
-    # it lives as long as whoever counts by it
+    # it is used as long as its counter is
     weakref.finalize(client, http.close)
     card = _card(options, client, base_url, model)
     tokenizer = tokenizer_for(options.tokenizer, model)

@@ -1,4 +1,4 @@
-"""Anthropic's message batches: all requests in one body, results as a file of lines.
+"""Batches of Anthropic's API: all requests in one body, results as a file of lines.
 
 Limits by https://docs.claude.com/en/docs/build-with-claude/batch-processing: 100,000 requests and 256 MB.
 """
@@ -70,7 +70,7 @@ class AnthropicBatches:
     async def find(self, label: str, requests: int, since: float) -> list[str]:  # noqa: ARG002
         """All with so many requests that are not older, those made nearest to ``since`` first.
 
-        A batch says nothing of what is in it until it is over: whether one is ours, its results tell.
+        A batch shows nothing of its content until it is over: only its results tell whether it is ours.
         """
 
         async def page_after(batch_id: str | None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class AnthropicBatches:
         return [_id_of(batch) for batch in sorted(alike, key=lambda batch: abs(_created(batch) - since))]
 
     async def state(self, batch_id: str) -> BatchState:
-        """How far it is; single requests are only counted when all are through."""
+        """How far it is; single requests are only counted when all have finished."""
         batch = await self._retrieve(batch_id)
         word = str(batch.get("processing_status"))
         _, *through = _counts(batch)
@@ -136,7 +136,7 @@ def _counts(batch: Any) -> tuple[int, ...]:
 
 
 def _created(batch: Any) -> float:
-    """Unix seconds; 0 where it is not told."""
+    """Unix seconds; 0 where the service does not say."""
     try:
         return datetime.fromisoformat(str(part(batch, "created_at"))).timestamp()
     except ValueError:

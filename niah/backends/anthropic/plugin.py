@@ -14,7 +14,6 @@ from niah.types import Host, Problem
 
 OWN_URL = "https://api.anthropic.com"
 KEY_NAMES = ("ANTHROPIC_API_KEY",)
-# what the API takes at least for thinking
 
 
 def _url(options: AnthropicOptions) -> str:

@@ -1,4 +1,4 @@
-"""Gemini's generateContent by the official SDK, its own retries off."""
+"""Requests to Gemini's generateContent API through the official SDK, with its own retries off."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client_of(
             httpx_async_client=async_http,
         ),
     )
-    # it lives as long as whoever counts by it
+    # it is used as long as its counter is
     weakref.finalize(client, http.close)
     return client
 

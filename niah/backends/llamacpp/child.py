@@ -1,6 +1,6 @@
 """A llama.cpp server for one KV setting: run as a file in a process of its own, with nothing but xllamacpp.
 
-Takes one argument, a JSON object (see ``child_arguments`` in ``_llamacpp_open``), says where it listens in a line that
+Takes one argument, a JSON object (see ``child_arguments`` in ``open.py``), says where it listens in a line that
 starts with ``LISTENING``, and serves until it is ended.
 """
 

@@ -1,4 +1,4 @@
-"""What llama.cpp's log says of its KV cache: cells, layers, types and sizes.
+"""The KV cache in llama.cpp's log: cells, layers, types and sizes.
 
 Source of the lines: llama.cpp ``src/llama-kv-cache.cpp`` (size), ``llama-kv-cache-iswa.cpp`` (which of two caches),
 ``llama-context.cpp`` (flash_attn), ``llama-model.cpp`` (n_swa).
@@ -68,7 +68,7 @@ def _block(dtype: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What the engine said of itself when it had loaded.
+    """The engine's own report once it has loaded.
 
     Attributes:
         window: tokens that window layers attend to; None for a model without.

@@ -1,4 +1,4 @@
-"""From options to a llama.cpp server that answers: started, waited for, and what it says of its cache read back."""
+"""Start of a llama.cpp server for one KV setting: waited for until it listens, its cache compared with the setting."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def opened_session(options: LlamaCppOptions, info: ModelInfo, request: Ses
 
 
 def child_arguments(options: LlamaCppOptions, info: ModelInfo, request: SessionRequest) -> dict[str, Any]:
-    """What the child process is told, as JSON."""
+    """The argument of the child process, as JSON."""
     from niah.backends.llamacpp.cache_types import WORDS
 
     return {

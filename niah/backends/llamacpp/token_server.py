@@ -48,7 +48,7 @@ class LlamaCppTokenServer(TokenServer[None]):
         self.max_tokens = max((part.cells for part in report.parts), default=None)
 
     def effective(self) -> dict[str, Any]:
-        """What the engine says of itself."""
+        """As the engine reports them; see ``Session.effective``."""
         return {
             **self._facts,
             **self._report.effective(),
@@ -60,7 +60,7 @@ class LlamaCppTokenServer(TokenServer[None]):
         }
 
     def in_flight(self) -> AbstractContextManager[None]:
-        """Nothing is watched: the log has said all of the cache."""
+        """Nothing is measured meanwhile: the log has the sizes of the cache."""
         return nullcontext()
 
     def body(self, prompt: Prompt) -> dict[str, Any]:

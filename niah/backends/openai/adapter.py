@@ -1,4 +1,4 @@
-"""OpenAI's chat, responses and completions by the official SDK, its own retries off."""
+"""Requests to OpenAI's chat, responses and completions APIs through the official SDK, with its own retries off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from niah.engines.http.values import part
 if TYPE_CHECKING:
     from niah.backends.openai.options import OpenAIOptions
 
-# the SDK wants a key even where the server wants none
+# the SDK needs a key even where the server needs none
 _NO_KEY = "none"
 _OWN_HOST = "api.openai.com"
 
@@ -160,7 +160,7 @@ _STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": T
 
 
 class _StreamedReply:
-    """A streamed reply growing; the first choice only, and nothing of it after its end."""
+    """A streamed reply as far as it has come: the first choice only, up to its finish reason."""
 
     def __init__(self) -> None:
         self._text = self._content = self._reasoning = self._refusal = ""

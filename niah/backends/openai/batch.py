@@ -1,4 +1,4 @@
-"""OpenAI's batches: a file of requests, a job that names it, and files of results and of errors.
+"""Batches of OpenAI's API: a file of requests, a job that names it, and files of results and of errors.
 
 Limits by https://platform.openai.com/docs/guides/batch: 50,000 requests and 200 MB a file.
 """

@@ -1,10 +1,10 @@
-"""A model behind OpenAI's API as a plan needs it: found on the server, with a tokenizer and whoever counts."""
+"""The description of a model behind OpenAI's API: found on the server, with its tokenizer and token counter."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from niah.backends.openai.server import Served, ServerCounter, ServerTalk, find_served
+from niah.backends.openai.server import Served, ServerCounter, ServerQueries, find_served
 from niah.engines.base import ModelInfo
 from niah.engines.hosted.sdk import require_reachable
 from niah.engines.hosted.tokenizer import CHAT_OVERHEAD_TOKENS, TEXT_TEMPLATE, LocalCounter, headroom, tokenizer_for
@@ -22,7 +22,7 @@ def describe(options: OpenAIOptions, model: str, base_url: str, key: str | None)
         BackendUnavailable: it does not answer, refuses the key, or speaks another API.
     """
     require_reachable(options, base_url)
-    talk = ServerTalk(base_url, key, options)
+    talk = ServerQueries(base_url, key, options)
     return _info(options, model, find_served(talk, model, options), talk)
 
 
@@ -31,7 +31,7 @@ def sketch(options: OpenAIOptions, model: str) -> ModelInfo:
     return _info(options, model, Served(model, "", options.context_tokens, ""), None)
 
 
-def _info(options: OpenAIOptions, model: str, served: Served, talk: ServerTalk | None) -> ModelInfo:
+def _info(options: OpenAIOptions, model: str, served: Served, talk: ServerQueries | None) -> ModelInfo:
     tokenizer = tokenizer_for(options.tokenizer, model)
     spare = headroom(tokenizer, model, options.tokenizer)
     is_completion = options.api == "completions"

@@ -17,7 +17,7 @@ class OpenAIOptions(BatchOptions):
 
     Attributes:
         api: ``chat``, ``responses`` or ``completions`` (the raw text, without a chat template).
-        stream: read replies as they come, which tells the time of the first token and costs some of our own.
+        stream: read replies as they come, which gives the time to the first token and costs some CPU time here.
         reasoning_effort: ``low``, ``medium`` … for models that take it.
         logprobs: ask for the log-probability of the answer; not every server or model takes it.
     """

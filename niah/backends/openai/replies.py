@@ -1,4 +1,4 @@
-"""Replies in OpenAI's three shapes, read without trust: what is missing or odd is a fault, never an empty answer."""
+"""Completions from OpenAI's three reply formats: what is missing or odd is a fault, never an empty answer."""
 
 from __future__ import annotations
 

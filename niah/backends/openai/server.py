@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server says of itself: its models, the longest prompt, and how it counts tokens."""
+"""Queries to an OpenAI-compatible server before a run: its models, context length, and token counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from niah.errors import BackendUnavailable, CellError, ConfigError, near
 from niah.prompts.tokens import Tokenizer
 from niah.types import Prompt
 
-# who goes on from an assistant's message that stands last, when told so
+# servers that continue an assistant's message that stands last, when the request says so
 _CONTINUES = ("vllm", "sglang", "llamacpp")
 CONTINUE: dict[str, Any] = {"continue_final_message": True, "add_generation_prompt": False}
 _NEAR_MODELS = 8
@@ -45,8 +45,8 @@ class Served:
         return self.family in _CONTINUES
 
 
-class ServerTalk:
-    """Questions to a server before and beside a run. A fault that may pass is asked again, as the cells are."""
+class ServerQueries:
+    """Requests to a server before and beside a run; faults that may pass are retried, as for cells."""
 
     def __init__(self, base_url: str, key: str | None, options: ApiOptions) -> None:
         self.base_url = base_url.rstrip("/")
@@ -55,7 +55,7 @@ class ServerTalk:
         self._http = httpx2.Client(**http_arguments(options, base_url))
         if key:
             self._http.headers["Authorization"] = f"Bearer {key}"
-        # it lives as long as whoever counts by it
+        # it is used as long as its counter is
         weakref.finalize(self, self._http.close)
 
     def get(self, url: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class ServerTalk:
         return with_retries_now(self._options, once)
 
 
-def find_served(talk: ServerTalk, model: str, options: ApiOptions) -> Served:
+def find_served(talk: ServerQueries, model: str, options: ApiOptions) -> Served:
     """The model on the server.
 
     Raises:
@@ -121,7 +121,7 @@ def _unknown(model: str, names: list[str], address: str) -> ConfigError:
     return ConfigError(f"the server at {address} has no model {model!r}; it serves {served}{more}.{hint}")
 
 
-def _slot_context(talk: ServerTalk) -> int | None:
+def _slot_context(talk: ServerQueries) -> int | None:
     """llama.cpp shares its context between slots; this is one slot's."""
     try:
         return count_or_none(part(talk.get(f"{talk.root}/props"), "default_generation_settings", "n_ctx"))
@@ -129,7 +129,7 @@ def _slot_context(talk: ServerTalk) -> int | None:
         return None
 
 
-def _counts(talk: ServerTalk, model: str) -> str:
+def _counts(talk: ServerQueries, model: str) -> str:
     probe = [{"role": "user", "content": "One."}]
     reply = talk.has(f"{talk.root}/tokenize", {"model": model, "messages": probe})
     if reply is not None and count_or_none(reply.get("count")):
@@ -145,7 +145,7 @@ def _counts(talk: ServerTalk, model: str) -> str:
 class ServerCounter:
     """Counts by the server's own ``/tokenize``, template and all."""
 
-    talk: ServerTalk
+    talk: ServerQueries
     served: Served
     tokenizer: Tokenizer
     headroom: float

@@ -1,4 +1,4 @@
-"""A vLLM engine under one KV setting, stepped by hand so that the blocks of each request are seen at their peak."""
+"""The session of a vLLM engine in this process, stepped here so that each request's blocks are seen at their peak."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAMPLE_EVERY_S = 0.5
 
 
 @dataclass
-class _Asked:
+class _EngineRequest:
     """One prompt in the engine: the greedy request and, beside it, the one that scores the expected answer."""
 
     prompt: Prompt
@@ -49,7 +49,7 @@ class _Asked:
 
 @dataclass
 class _Job:
-    asked: list[_Asked]
+    requests: list[_EngineRequest]
     done: asyncio.Future[list[Reply]]
     loop: asyncio.AbstractEventLoop
 
@@ -62,7 +62,7 @@ class VllmSession:
     def __init__(self, options: VllmOptions, info: ModelInfo, request: SessionRequest) -> None:
         self._options, self._info, self._request = options, info, request
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._requests: dict[str, tuple[_Job, _Asked]] = {}
+        self._requests: dict[str, tuple[_Job, _EngineRequest]] = {}
         self._thread: threading.Thread | None = None
         self._llm: Any = None
         self._pool: Pool | None = None
@@ -98,7 +98,7 @@ class VllmSession:
         settings = engine_settings(self._options, self._info, self._request, on_cpu=not _has_cuda())
         try:
             with warnings.catch_warnings():
-                # what vLLM's own imports say of each other is nothing that a user of niah could mend
+                # a user of niah can do nothing about warnings between vLLM's own imports
                 warnings.simplefilter("ignore")
                 self._llm = LLM(**as_keywords(settings), disable_log_stats=False, use_tqdm_on_load=False)
         except (ValueError, RuntimeError, NotImplementedError, OSError) as err:
@@ -147,7 +147,7 @@ class VllmSession:
 
     async def answer(self, group: Sequence[Prompt]) -> list[Reply]:
         loop = asyncio.get_running_loop()
-        job = _Job([_Asked(prompt) for prompt in group], loop.create_future(), loop)
+        job = _Job([_EngineRequest(prompt) for prompt in group], loop.create_future(), loop)
         self._inbox.put(job)
         replies = await job.done
         self._request.on_tokens(len(group[0].context))
@@ -176,10 +176,10 @@ class VllmSession:
         """Hand a group's requests to the engine; one that it refuses fails the group."""
         try:
             with boundary("engine", "vLLM refused a request"):
-                for asked in job.asked:
-                    asked.waiting.add(self._greedy(job, asked))
+                for request in job.requests:
+                    request.waiting.add(self._greedy(job, request))
                     if self._options.logprobs and self._request.reuse:
-                        asked.waiting.add(self._score(job, asked, cached=True))
+                        request.waiting.add(self._score(job, request, cached=True))
         except CellError as err:
             mine = [name for name, (owner, _) in self._requests.items() if owner is job]
             self._llm.llm_engine.abort_request(mine, internal=True)
@@ -187,28 +187,28 @@ class VllmSession:
                 self._requests.pop(name)
             job.loop.call_soon_threadsafe(job.done.set_exception, err)
 
-    def _greedy(self, job: _Job, asked: _Asked) -> str:
+    def _greedy(self, job: _Job, request: _EngineRequest) -> str:
         from vllm import SamplingParams
 
-        params = SamplingParams(temperature=0.0, max_tokens=asked.prompt.answer_budget, detokenize=False)
-        return self._send(job, asked, asked.prompt.ids(), params, "g")
+        params = SamplingParams(temperature=0.0, max_tokens=request.prompt.answer_budget, detokenize=False)
+        return self._send(job, request, request.prompt.ids(), params, "g")
 
-    def _send(self, job: _Job, asked: _Asked, ids: list[int], params: Any, kind: str) -> str:
+    def _send(self, job: _Job, request: _EngineRequest, ids: list[int], params: Any, kind: str) -> str:
         self._serial += 1
         name = self._llm.llm_engine.add_request(f"{kind}{self._serial}", {"prompt_token_ids": ids}, params)
         name = name if isinstance(name, str) else f"{kind}{self._serial}"
-        self._requests[name] = (job, asked)
+        self._requests[name] = (job, request)
         return name
 
-    def _score(self, job: _Job, asked: _Asked, *, cached: bool) -> str:
+    def _score(self, job: _Job, request: _EngineRequest, *, cached: bool) -> str:
         """Ask for the log-probabilities of prompt + expected answer, computing only what the prefix cache lacks."""
         from vllm import SamplingParams
 
         params = SamplingParams(
             temperature=0.0, max_tokens=1, prompt_logprobs=0, detokenize=False, skip_reading_prefix_cache=not cached
         )
-        ids = [*asked.prompt.ids(), *asked.prompt.gold]
-        return self._send(job, asked, ids, params, "s")
+        ids = [*request.prompt.ids(), *request.prompt.gold]
+        return self._send(job, request, ids, params, "s")
 
     def _step(self) -> None:
         engine = self._llm.llm_engine
@@ -220,15 +220,15 @@ class VllmSession:
             name = self._name_of(output.request_id)
             if name is None:
                 continue
-            job, asked = self._requests[name]
-            ended = self._take_score(job, asked, output) if name[0] == "s" else self._take_answer(asked, output)
+            job, request = self._requests[name]
+            ended = self._take_score(job, request, output) if name[0] == "s" else self._take_answer(request, output)
             if ended:
                 finished.append(name)
         for name in finished:
-            job, asked = self._requests.pop(name)
-            asked.waiting.discard(name)
-            if not any(a.waiting for a in job.asked):
-                replies = [self._reply(a) for a in job.asked]
+            job, request = self._requests.pop(name)
+            request.waiting.discard(name)
+            if not any(a.waiting for a in job.requests):
+                replies = [self._reply(a) for a in job.requests]
                 job.loop.call_soon_threadsafe(job.done.set_result, replies)
 
     def _name_of(self, request_id: str) -> str | None:
@@ -240,15 +240,15 @@ class VllmSession:
     def _watch(self) -> None:
         """Keep the most blocks that each greedy request has held, per KV-cache group."""
         managers = self._llm.llm_engine.engine_core.engine_core.scheduler.kv_cache_manager.coordinator
-        for name, (_, asked) in self._requests.items():
+        for name, (_, request) in self._requests.items():
             if name[0] != "g":
                 continue
             held = tuple(
                 sum(1 for block in manager.req_to_blocks.get(name, ()) if not block.is_null)
                 for manager in managers.single_type_managers
             )
-            before = asked.peak_blocks or (0,) * len(held)
-            asked.peak_blocks = tuple(max(a, b) for a, b in zip(before, held, strict=True))
+            before = request.peak_blocks or (0,) * len(held)
+            request.peak_blocks = tuple(max(a, b) for a, b in zip(before, held, strict=True))
 
     def _sample(self) -> None:
         """A reading of the pool and the card, in the loop's own thread as its file is written there."""
@@ -266,59 +266,59 @@ class VllmSession:
         job, _ = next(iter(self._requests.values()))
         job.loop.call_soon_threadsafe(self._request.on_sample, reading)
 
-    def _take_answer(self, asked: _Asked, output: Any) -> bool:
-        said = output.outputs[0]
-        asked.output = list(said.token_ids)
-        asked.cached = output.num_cached_tokens or asked.cached
-        asked.metrics = output.metrics or asked.metrics
+    def _take_answer(self, request: _EngineRequest, output: Any) -> bool:
+        completion = output.outputs[0]
+        request.output = list(completion.token_ids)
+        request.cached = output.num_cached_tokens or request.cached
+        request.metrics = output.metrics or request.metrics
         if output.metrics is not None:
-            asked.preemptions = int(getattr(output.metrics, "num_preemptions", 0) or 0)
+            request.preemptions = int(getattr(output.metrics, "num_preemptions", 0) or 0)
         if output.finished:
-            ends = said.finish_reason == "stop"
-            if ends and asked.output:
-                asked.output = asked.output[:-1]  # the end-of-sequence token is no part of the answer
-            asked.stop = "end" if ends else "length"
+            ends = completion.finish_reason == "stop"
+            if ends and request.output:
+                request.output = request.output[:-1]  # the end-of-sequence token is no part of the answer
+            request.stop = "end" if ends else "length"
             return True
-        text = self._info.tokenizer.decode(asked.output)
-        if asked.output and self._request.is_complete(text, asked.prompt.case):
-            asked.stop = "stop"
+        text = self._info.tokenizer.decode(request.output)
+        if request.output and self._request.is_complete(text, request.prompt.case):
+            request.stop = "stop"
             self._llm.llm_engine.abort_request([output.request_id])
             return True
         return False
 
-    def _take_score(self, job: _Job, asked: _Asked, output: Any) -> bool:
+    def _take_score(self, job: _Job, request: _EngineRequest, output: Any) -> bool:
         if not output.finished:
             return False
-        prompt = asked.prompt
+        prompt = request.prompt
         rows = output.prompt_logprobs[-len(prompt.gold) :]
         if (output.num_cached_tokens or 0) > prompt.token_count - 1:
             # a cached block reaches into the answer, so some rows were not computed: once more without the cache
-            asked.waiting.add(self._score(job, asked, cached=False))
+            request.waiting.add(self._score(job, request, cached=False))
             return True
-        asked.logprob = sum(float(row[token].logprob) for row, token in zip(rows, prompt.gold, strict=True))
+        request.logprob = sum(float(row[token].logprob) for row, token in zip(rows, prompt.gold, strict=True))
         return True
 
-    def _reply(self, asked: _Asked) -> Reply:
+    def _reply(self, request: _EngineRequest) -> Reply:
         if self._pool is None:
             return Failure("engine", "the engine was closed")
-        prompt = asked.prompt
+        prompt = request.prompt
         memory = memory_of(
             self._pool,
             self._info.shape,
             self._request.kv,
             prompt,
-            asked.generated,
-            asked.peak_blocks,
-            preempted=asked.preemptions > 0,
+            request.generated,
+            request.peak_blocks,
+            preempted=request.preemptions > 0,
         )
         return Answer(
-            text=self._info.tokenizer.decode(asked.output),
-            stop=asked.stop,
+            text=self._info.tokenizer.decode(request.output),
+            stop=request.stop,
             prompt_tokens=prompt.token_count,
-            output_tokens=asked.generated,
-            cached_tokens=asked.cached,
-            logprob=asked.logprob,
-            timing=_timing(asked.metrics),
+            output_tokens=request.generated,
+            cached_tokens=request.cached,
+            logprob=request.logprob,
+            timing=_timing(request.metrics),
             memory=memory,
         )
 

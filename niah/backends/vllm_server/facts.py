@@ -1,4 +1,4 @@
-"""What a vLLM server says of itself, and the settings in force that it shows."""
+"""What a vLLM server reports: its model, version, longest prompt and cache, and the settings in force from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from niah.models.shape import ModelShape
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a server says of itself.
+    """What a server reports.
 
     Attributes:
         model: the name under which the model is asked for.

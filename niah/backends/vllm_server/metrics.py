@@ -1,4 +1,4 @@
-"""What a vLLM server's ``/metrics`` says: load and cache readings, and how its KV pool is cut into blocks.
+"""A vLLM server's ``/metrics``: load and cache readings, and how its KV pool is cut into blocks.
 
 Names: vLLM ``v1/metrics/loggers.py``; older servers say ``gpu_cache_usage_perc`` and ``gpu_prefix_cache_*``.
 Format: Prometheus text exposition 0.0.4, which OpenMetrics extends with exemplars after ``#``.

@@ -1,4 +1,4 @@
-"""From options to a server that answers: started or found, looked at, and compared with what is asked of it."""
+"""Start of a vLLM server, or contact with a running one: waited for, and compared with the KV setting."""
 
 from __future__ import annotations
 

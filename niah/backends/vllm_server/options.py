@@ -27,7 +27,7 @@ class VllmServerOptions(VllmEngineOptions):
         sample_every_s: seconds between readings of ``/metrics`` while requests are in flight.
         allow_remote_http: allow plain http to another machine; prompts and answers can be read on the way.
 
-    A server's key, where it wants one, is read from the environment variable ``VLLM_API_KEY``.
+    A server's key, where it needs one, is read from the environment variable ``VLLM_API_KEY``.
     """
 
     base_url: str | None = None

@@ -1,4 +1,4 @@
-"""vLLM behind its HTTP server: started here and ended for certain, or one that runs already; memory by its metrics."""
+"""vLLM behind its HTTP server, which is started here or runs already; KV memory by its metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A vLLM server of our own: its command line, environment and start."""
+"""The command line, environment and start of a vLLM server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a server's ``/metrics`` while requests are in flight, and keeps the KV pool's peak for each that ran alone."""
+"""A sampler of ``/metrics`` while requests are in flight: the KV pool's peak for each request that ran alone."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Sampler:
             reading = read_load(parse_samples(await self._read()))
         except (CellError, BackendUnavailable):
             return  # the requests themselves will say that the server is gone
-        # the reading was made somewhere between the two looks
+        # the reading was made somewhere between the two
         alone = before[0] if len(before) == 1 and before == tuple(self._active) else None
         self._keep(reading, alone)
         if reading.values:

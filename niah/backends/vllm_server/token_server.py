@@ -80,7 +80,7 @@ class VllmTokenServer(TokenServer[Watch]):
         await self._sampler.close()
 
     def effective(self) -> dict[str, Any]:
-        """What the server says of itself; settings that it does not publish are left out."""
+        """As the server reports them; what it does not publish is left out. See ``Session.effective``."""
         values = self._facts.effective(self._request.kv, self._info.shape)
         if self._sampler.preemptions is not None:
             values["preemptions"] = self._sampler.preemptions

@@ -1,4 +1,4 @@
-"""Batches of an API: many requests handed in as one file, looked at until they are through, read back line by line."""
+"""Batches of a hosted API: many requests submitted as one file, polled until they have finished, read line by line."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ApiBatches:
 
     def line(self, custom_id: str, prompt: Prompt) -> bytes:
         """See ``Batches``."""
-        # requests of a batch run in any order, so that writing to a prompt cache would mostly be paid for nothing
+        # requests of a batch run in any order, so that writes to a prompt cache would mostly cost money and save none
         return self._adapter.line(custom_id, call_of(prompt, self._info.tokenizer, is_cacheable=False))
 
     async def submit(self, label: str, file: Path) -> str:
@@ -98,15 +98,16 @@ class ApiBatches:
 
     async def find(self, label: str, requests: int, since: float) -> list[str]:
         """See ``Batches``."""
-        return await self._patiently("the batches", lambda: self._adapter.find(label, requests, since))
+        return await self._with_retries("the batches", lambda: self._adapter.find(label, requests, since))
 
     async def state(self, batch_id: str) -> BatchState:
         """See ``Batches``."""
-        return await self._patiently(f"batch {batch_id!r}", lambda: self._adapter.state(batch_id))
+        return await self._with_retries(f"batch {batch_id!r}", lambda: self._adapter.state(batch_id))
 
     async def replies(self, batch_id: str) -> list[tuple[str, Callable[[Prompt], Reply]]]:
         """See ``Batches``."""
-        documents = await self._patiently(f"the results of batch {batch_id!r}", lambda: self._adapter.results(batch_id))
+        what = f"the results of batch {batch_id!r}"
+        documents = await self._with_retries(what, lambda: self._adapter.results(batch_id))
         self._session.note_batch(batch_id)
         results = [_object(line) for document in documents for line in document.splitlines()]
         return [(str(result["custom_id"]), self._reply_to(result)) for result in results if "custom_id" in result]
@@ -114,7 +115,7 @@ class ApiBatches:
     def _reply_to(self, result: Mapping[str, Any]) -> Callable[[Prompt], Reply]:
         return partial(self._session.from_batch, partial(self._adapter.completion, result))
 
-    async def _patiently(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _with_retries(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
         try:
             return await with_retries(self._options, lambda _: ask())
         except CellError as err:
@@ -150,7 +151,7 @@ async def newer_than(
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
-    """A line as an object; empty where it is none, and its request then has no reply."""
+    """A line as an object; an empty one where the line is broken, and its request then has no reply."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

@@ -26,7 +26,7 @@ class ApiOptions(BackendOptions):
         concurrency: requests in flight.
         tokens_per_minute: prompt and answer tokens that may be sent in a minute; None sets no limit.
         requests_per_minute: None sets no limit.
-        attempts: requests for one cell, the first included, until it fails for now and is owed.
+        attempts: requests for one cell, the first included, until it fails for now and is left to the next run.
         retry_wait_s: seconds before the second attempt; later waits double, up to a minute. Retry-After wins.
         retry_for_s: no further attempt starts this long after the first.
         connect_timeout_s: seconds until a connection must stand.
@@ -64,8 +64,8 @@ class BatchOptions(ApiOptions):
     """Options of backends that can hand in batches (``--batch``).
 
     Attributes:
-        batch_poll_s: seconds between two looks at a batch.
-        batch_settle_s: seconds for which a batch that may have arrived is looked for before it is handed in again.
+        batch_poll_s: seconds between two queries of a batch's state.
+        batch_settle_s: seconds for which a batch that may have arrived is searched for before it is submitted again.
         batch_requests: requests in one batch at most; None is what the service takes.
         batch_tokens: prompt tokens that may wait at the service at a time, where your account has such a limit.
     """

@@ -20,8 +20,8 @@ from niah.engines.http.client import client_arguments
 from niah.engines.http.faults import ApiFault, fault_of_status, transport_faults
 from niah.errors import BackendUnavailable
 
-# for the first contact: later ones are patient, since a server that was there comes back
-_PATIENCE_S = 4.0
+# for the first contact; later requests are retried for longer, since a server that was there comes back
+_FIRST_CONTACT_S = 4.0
 _PAUSE_S = 0.4
 
 
@@ -37,14 +37,14 @@ def http_arguments(options: ApiOptions, base_url: str, *, is_async: bool = False
 
 
 def require_reachable(options: ApiOptions, base_url: str) -> None:
-    """Look whether anything is there at all, for a few seconds: asked as a cell is, it would be minutes.
+    """Check for a few seconds whether anything answers at all; with the retries of a cell it would take minutes.
 
     Raises:
         BackendUnavailable: nothing takes a connection at the address.
     """
-    # shorter than the look, so that one who takes a connection and keeps silent is told from one who is not there
-    patient = min(_PATIENCE_S / 2, options.connect_timeout_s)
-    arguments = http_arguments(options, base_url) | {"timeout": httpx2.Timeout(patient)}
+    # shorter than the whole check, so that a silent server is told apart from one that is not there
+    timeout_s = min(_FIRST_CONTACT_S / 2, options.connect_timeout_s)
+    arguments = http_arguments(options, base_url) | {"timeout": httpx2.Timeout(timeout_s)}
     with httpx2.Client(**arguments) as client:
         why = _first_contact(client, options, base_url)
     if not why:
@@ -57,10 +57,10 @@ def require_reachable(options: ApiOptions, base_url: str) -> None:
 
 
 def _first_contact(client: httpx2.Client, options: ApiOptions, base_url: str) -> str:
-    """Why nothing could be reached in a few looks; empty when something was."""
+    """Why nothing could be reached in a few tries; empty when something was."""
     started, pause, why = time.monotonic(), _PAUSE_S, ""
     for attempt in range(options.attempts):
-        left = _PATIENCE_S - (time.monotonic() - started)
+        left = _FIRST_CONTACT_S - (time.monotonic() - started)
         if attempt and left <= pause:
             break
         time.sleep(pause if attempt else 0)
@@ -85,7 +85,7 @@ def _why_unreachable(client: httpx2.Client, base_url: str) -> str:
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as err:
         return re.sub(r"^\[Errno [-\d]+\] ", "", str(err) or type(err).__name__).rstrip(".")
     except (httpx2.HTTPError, UnreadableReply, RuntimeError):
-        return ""  # something is there, whatever it makes of the question
+        return ""  # something answers, whatever its reply
     return ""
 
 

@@ -20,11 +20,11 @@ from niah.engines.http.faults import ApiFault, RefusedByFilter
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.types import Answer, Failure, Prompt, Reply, Timing
 
-# cells that fail one after the other, each after all its attempts, until the rest is left for another day
-_PATIENCE = 3
-_PATIENCE_KINDS = ("connection_lost", "timeout", "server_error", "rate_limited")
+# cells that fail one after the other, each after all its attempts, until the rest is left to the next run
+_MOST_FAILURES_IN_A_ROW = 3
+_COUNTED_FAULTS = ("connection_lost", "timeout", "server_error", "rate_limited")
 _KEPT_IDENTITIES = 4096
-# no token is longer, save by far too many in a row; and what is spare for servers that go on past the limit
+# longest token, and what is allowed on top for servers that go on past the limit
 _CHARACTERS_A_TOKEN = 64
 _CHARACTERS_SPARE = 65_536
 
@@ -38,7 +38,7 @@ class ApiSession:
         self._options, self._info, self._request, self._adapter = options, info, request, adapter
         self._slots = asyncio.Semaphore(options.concurrency)
         tokens, requests = options.tokens_per_minute, options.requests_per_minute
-        # a bucket no larger than the largest cell: a full minute's worth at once is what a provider would refuse
+        # a bucket no larger than the largest cell: a provider would refuse a full minute's worth at once
         size = max(request.max_length, (tokens or 0) / 60)
         self._token_limit = AsyncLimiter(size, 60 * size / tokens) if tokens else None
         self._request_limit = AsyncLimiter(1, 60 / requests) if requests else None
@@ -114,7 +114,7 @@ class ApiSession:
         """At the end: whether the service had stopped taking requests.
 
         Raises:
-            BackendUnavailable: it had, which the rows of the last cells alone would not say loudly enough.
+            BackendUnavailable: it had, which the rows of the last cells alone would not show.
         """
         if self._over is not None:
             raise self._over
@@ -122,7 +122,7 @@ class ApiSession:
     async def _one(self, prompt: Prompt, context: str) -> Reply:
         async with self._slots:
             reply = await self._reply(prompt, context)
-        # where the whole group was stopped, nothing of it is to be written: the error itself says it once
+        # where the whole group was stopped, none of its rows is written: the error itself is shown once
         if not isinstance(reply, Failure) or reply.kind != "stopped":
             self._request.on_reply(prompt, reply)
         return reply
@@ -130,7 +130,7 @@ class ApiSession:
     async def _reply(self, prompt: Prompt, context: str) -> Reply:
         if self._over is not None:
             return Failure("stopped", str(self._over), retryable=True)
-        if self._failures_in_a_row >= _PATIENCE:
+        if self._failures_in_a_row >= _MOST_FAILURES_IN_A_ROW:
             count = self._failures_in_a_row
             reason = f"not sent, for {count} in a row failed after all attempts, the last so: {self._last_failure}"
             return Failure("given_up", reason, retryable=True)
@@ -219,7 +219,7 @@ class ApiSession:
 
     def _failure(self, prompt: Prompt, error: CellError) -> Failure:
         message = str(error)
-        if error.kind in _PATIENCE_KINDS:
+        if error.kind in _COUNTED_FAULTS:
             self._failures_in_a_row += 1
             self._last_failure = message
         if error.kind == "context_too_long":

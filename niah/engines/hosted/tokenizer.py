@@ -1,4 +1,4 @@
-"""Tokenizers for models behind an API: the model's own where it is here, else one that comes near it."""
+"""Tokenizers for models behind an API: the model's own where its files are here, else one whose counts are near."""
 
 from __future__ import annotations
 

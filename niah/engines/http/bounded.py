@@ -1,4 +1,4 @@
-"""Replies of a server read up to a limit, whatever it sends and however it packs it.
+"""Limits on the size of replies: a body is counted while it is read and while it is decompressed.
 
 The HTTP library would keep a body of any size, and inflate one of any ratio before anybody can look at it. A hook on
 each response puts a counting stream in the place of its own, which also does the inflating.

@@ -20,7 +20,7 @@ from niah.engines.http.values import part
 from niah.errors import BackendUnavailable, CellError
 from niah.redact import redact
 
-# a server that asks for more patience than this gets its request anew in the next run
+# a longer wait than this is not waited for: the request is sent again by the next run
 _RETRY_AFTER_MAX_S = 3600.0
 _MESSAGE_CHARACTERS = 400
 _TOO_LONG = re.compile(

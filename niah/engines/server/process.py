@@ -1,4 +1,4 @@
-"""Child processes that end for certain: servers of inference engines, and the ranks of a ring."""
+"""Supervised child processes, which always end with this one: servers of inference engines, ranks of a ring."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LOG_TAIL_BYTES = 16_384
 class ChildProcess:
     """A command in a process group of its own, which ends with this process, however that ends.
 
-    The pipe to its standard input is what tells it to end: it closes when this process stops the child, and also when
-    this process is killed.
+    The end of its standard input is the signal to end: that pipe closes when this process stops the child, and also
+    when this process is killed.
 
     Attributes:
         log: what the command writes to stderr, and to stdout where that is no pipe; kept when it failed, removed after
@@ -95,7 +95,7 @@ class ChildProcess:
         try:
             self.ended_within(self._grace_s)
         finally:
-            # whoever leads the group may have been killed: then nobody else ends what it has started
+            # the group's leader may have been killed, and then nothing else ends what it has started
             self._kill()
         if not keep_log:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -116,7 +116,7 @@ class ChildProcess:
 
 
 class ServerProcess(ChildProcess):
-    """A server, which need not know of its standard input: a small watcher leads the group and ends it."""
+    """A server, which need not read its standard input: a small watcher leads the group and ends it."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], label: str) -> None:
         watched = [sys.executable, "-I", watch.__file__, *command]
@@ -134,7 +134,7 @@ class ServerProcess(ChildProcess):
 
 
 class LineProcess(ChildProcess):
-    """A command that is told what to do by lines of JSON, and replies so; it ends when its standard input does."""
+    """A command that reads lines of JSON and replies in lines of JSON; it ends when its standard input does."""
 
     def __init__(self, command: Sequence[str], label: str, *, grace_s: float) -> None:
         super().__init__(command, None, label, grace_s=grace_s, stdout=subprocess.PIPE)
