@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from niah.engines.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
     from niah.engines.support import Support
     from niah.errors import BackendUnavailable, CellError
-    from niah.kv.config import AllTokens, Infini, KVConfig, Placement, Window
+    from niah.kv.config import AllTokens, Extra, Infini, KVConfig, Placement, Window
     from niah.kv.formats import (
         Block,
         Format,
@@ -64,6 +64,7 @@ __all__ = [
     "ConfigError",
     "ContextLayout",
     "Engine",
+    "Extra",
     "Failure",
     "Format",
     "Grouped",
@@ -128,7 +129,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "niah.engines.base": ("BackendOptions", "BackendPlugin", "Engine", "ModelInfo", "Session", "SessionRequest"),
     "niah.errors": ("BackendUnavailable", "CellError"),
     "niah.engines.support": ("Support",),
-    "niah.kv.config": ("AllTokens", "Infini", "KVConfig", "Placement", "Window"),
+    "niah.kv.config": ("AllTokens", "Extra", "Infini", "KVConfig", "Placement", "Window"),
     "niah.kv.formats": (
         "Block",
         "Format",

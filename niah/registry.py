@@ -11,7 +11,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -98,10 +98,14 @@ def names(kind: str) -> list[str]:
     return sorted(own | set(_entry_points(kind)) | extra)
 
 
-def added(kind: str) -> list[str]:
-    """Names of the plugins of a kind that are not built in."""
-    own = {_public(kind, n) for n in _built_in(kind)}
-    return [name for name in names(kind) if name not in own or (kind, name) in _from_files]
+def added(kind: str) -> dict[str, Any]:
+    """Plugins of a kind that files and installed packages bring, by name; those that cannot be loaded are left out."""
+    found = {}
+    for name in names(kind):
+        if name.replace("-", "_") not in _built_in(kind):
+            with suppress(ConfigError):  # told by ``load_all``, and by ``load`` where it is asked for
+                found[name] = load(kind, name)
+    return found
 
 
 def load(kind: str, name: str) -> Any:

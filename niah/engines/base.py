@@ -276,7 +276,7 @@ class BackendPlugin(Plugin, Generic[B]):
 
     def problems(self, options: B, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:
         """Every reason why a KV setting cannot run: what is not declared, then what ``check`` finds; pure."""
-        others = ((name, registry.load("backends", name).support()) for name in registry.names("backends"))
+        others = ((name, its.support()) for name, its in registry.load_all("backends")[0].items())
         refused = list(undeclared(kv, self.name, self.support(), others))
         found = self.check(options, kv, shape, host)
         # what is said of a setting that nobody can run here would only repeat it

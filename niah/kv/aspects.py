@@ -46,7 +46,7 @@ def aspects(kv: KVConfig) -> Iterator[str]:
         "native": bool(kv.native),
     }
     yield from (name for name, is_asked in asked.items() if is_asked)
-    yield from dict.fromkeys(name for name, _ in kv.extras)
+    yield from dict.fromkeys(extra.aspect for extra in kv.extras)
 
 
 # What a part of a combination may say, in the order in which names are written, with the fields that say it.

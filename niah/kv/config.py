@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, Union
+from typing import ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from niah.errors import ConfigError
 from niah.kv.formats import Format, Plain
@@ -81,6 +81,24 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    """What a method that comes as a plugin asks for: a subclass names its aspect, and its fields are the parameters.
+
+    Attributes:
+        aspect: every backend that does not declare it refuses the setting.
+    """
+
+    aspect: ClassVar[str] = ""
+
+    def kept(self, tokens: int) -> int:
+        """Tokens that a layer keeps of a sequence of ``tokens``."""
+        return tokens
+
+
+E = TypeVar("E", bound=Extra)
+
+
+@dataclass(frozen=True, slots=True)
 class KVConfig:
     """A KV-cache setting: *what* is wanted. How an engine spells it stays in that engine's backend.
 
@@ -95,8 +113,7 @@ class KVConfig:
         prefill_reads: whether attention reads what is stored during prefill too, or each chunk of the prompt raw.
         placement: devices, paging and host memory.
         native: options of one engine, passed on as they are.
-        extras: aspects of a method that comes as a plugin, with its parameters: refused by every backend that does not
-            declare them.
+        extras: what methods that come as plugins ask for.
 
     Raises:
         ConfigError: a number that is too small, or a residual that does not go with the format.
@@ -113,7 +130,7 @@ class KVConfig:
     prefill_reads: Literal["stored", "raw_chunk"] = "stored"
     placement: Placement = Placement()
     native: tuple[tuple[str, str], ...] = ()
-    extras: tuple[tuple[str, str | int | float], ...] = ()
+    extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:
         for what, value, least in _counts(self):
@@ -132,6 +149,10 @@ class KVConfig:
     def window(self) -> Window | None:
         """The window where the setting asks for one."""
         return self.tokens if isinstance(self.tokens, Window) else None
+
+    def extra(self, kind: type[E]) -> E | None:
+        """What the setting asks of one method that comes as a plugin; None where it asks nothing."""
+        return next((one for one in self.extras if isinstance(one, kind)), None)
 
     @property
     def sides(self) -> tuple[tuple[Literal["keys", "values"], Format], ...]:

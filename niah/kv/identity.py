@@ -6,6 +6,7 @@ that settings which could be asked before keep their ids. ``tests/golden/kv_ids.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from niah.kv.config import Infini, KVConfig, Window
@@ -47,7 +48,7 @@ def canonical(kv: KVConfig) -> dict[str, Any]:
         "prefill_chunk": None,
         "pool_bytes": None,
         "rope": None,
-        **({"extras": [list(pair) for pair in kv.extras]} if kv.extras else {}),
+        **({"extras": [[extra.aspect, asdict(extra)] for extra in kv.extras]} if kv.extras else {}),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from niah.backends.transformers.support import storing
 from niah.kv.config import KVConfig
 from niah.kv.formats import Packaged
 from niah.kv.memory.formulas import head_problem, setting_of_layer
@@ -17,9 +18,18 @@ PACKAGES = {"quanto": ("optimum.quanto", "optimum-quanto"), "hqq": ("hqq", "hqq"
 
 def format_problems(kv: KVConfig, shape: ModelShape | None) -> list[Problem]:
     """Reasons why keys and values cannot be stored as asked; pure but for looking whether a package is there."""
-    if not kv.is_quantized:
-        return []
+    twice = list(_stored_twice(kv))
+    if twice or not kv.is_quantized:
+        return twice
     return [*_packages(kv), *(_shape(kv, shape) if shape is not None else ())]
+
+
+def _stored_twice(kv: KVConfig) -> Iterator[Problem]:
+    for pair in dict.fromkeys(stored.pair for _, stored in kv.sides):
+        names = storing(pair)
+        if len(names) > 1:
+            reason = f"the stored formats {' and '.join(names)} both store {pair[0]} in the layout {pair[1]!r}"
+            yield Problem("kv", kv.name, reason, "Give the layout of one of them another name.")
 
 
 def _packages(kv: KVConfig) -> Iterator[Problem]:

@@ -154,30 +154,39 @@ def _in_force(layers: Sequence[StoredLayer]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Method(Plugin):
-    """A way to keep a cache: to which settings it applies, and what runs them."""
+    """A way to keep a cache.
+
+    Attributes:
+        applies: whether a setting asks for it.
+        running: what runs such settings.
+        aspects: names of what a method that is a plugin does beyond niah's own; see ``Extra``.
+    """
 
     kind: ClassVar[str] = "methods"
-
     applies: Callable[[KVConfig], bool]
     running: type[Running]
-    # names in ``KVConfig.extras`` that it honors: what is not named by any method is refused
     aspects: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class ModelChange(Plugin):
-    """A setting that changes the model itself for as long as it runs; methods and formats go on top."""
+    """A change of the model itself for as long as a setting runs; methods and formats go on top.
+
+    Attributes:
+        applies: whether a setting asks for it.
+        changed: changes the loaded model and puts it back; gives what is recorded among the settings in force.
+        aspects: as of ``Method``.
+    """
 
     kind: ClassVar[str] = "methods"
-
     applies: Callable[[KVConfig], bool]
     changed: Callable[[Setting], AbstractContextManager[dict[str, Any]]]
     aspects: frozenset[str] = frozenset()
 
 
 def _methods() -> Iterator[Method | ModelChange]:
-    for name in registry.names("methods"):
-        yield registry.load("methods", name)
+    # the aspects of one that cannot be loaded are not declared, so nothing asks for it
+    yield from registry.load_all("methods")[0].values()
 
 
 @contextmanager

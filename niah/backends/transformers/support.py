@@ -32,12 +32,18 @@ ASPECTS = frozenset(
 )
 
 
+def storing(pair: tuple[str, str]) -> list[str]:
+    """Names of the stored formats that store an element in a layout, niah's own first; more than one is a mistake."""
+    own = [name for name, pairs in FORMATS.items() if pair in pairs]
+    return own + [name for name, plugin in registry.added("formats").items() if pair in plugin.stores]
+
+
 def support() -> Support:
     """Everything that can be stored and done here, plugins included."""
     formats = {("auto", "none"), *(pair for pairs in FORMATS.values() for pair in pairs)}
     aspects = set(ASPECTS)
-    for name in registry.added("formats"):
-        formats |= registry.load("formats", name).stores
-    for name in registry.added("methods"):
-        aspects |= registry.load("methods", name).aspects
+    for stored in registry.added("formats").values():
+        formats |= stored.stores
+    for method in registry.added("methods").values():
+        aspects |= method.aspects
     return Support(frozenset(formats), frozenset(aspects))

@@ -8,6 +8,9 @@ from niah.kv.memory.formulas import check_setting, setting_of_layer, token_limit
 from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes
 from niah.models.shape import LayerShape, ModelShape
 
+# more tokens than a method that keeps a part of them would keep
+_MANY = 2**40
+
 
 def formula_text(shape: ModelShape, kv: KVConfig) -> str:
     """The formula of one sequence with the model's numbers filled in; T is the number of stored tokens.
@@ -23,13 +26,15 @@ def formula_text(shape: ModelShape, kv: KVConfig) -> str:
     text = " + ".join(_term(layer, used, count) for (layer, used), count in groups.items())
     # only a cache that grows by the same amount with each token has a figure per token
     per_token = kv_bytes(shape, kv, 1)
-    grows_evenly = kv.memory is None and kv.keys.fills_bytes_evenly and not kv.residual
+    thinned = [extra.aspect for extra in kv.extras if extra.kept(_MANY) < _MANY]
+    grows_evenly = kv.memory is None and kv.keys.fills_bytes_evenly and not kv.residual and not thinned
     if grows_evenly and not any(token_limits(layer, used) for layer, used in groups):
         constant = kv_bytes(shape, kv, 0)
         text += f" = {per_token - constant:,} B × T" + (f" + {constant:,} B" if constant else "")
     if kv.residual and kv.is_quantized:
         text += f", r = min(N, {kv.residual})"
         text += "" if kv.keys.tokens_stand_alone else f", q = N − N mod {kv.residual}"
+    text += "".join(f", T as {aspect} keeps them" for aspect in thinned)
     return text + (f"; {shape.uncounted}" if shape.uncounted else "")
 
 

@@ -104,7 +104,7 @@ def layer_bytes(layer: LayerShape, kv: KVConfig, tokens: int) -> int:
     state = 0
     if kv.memory is not None:
         state = heads * kv.memory.state_bytes(layer.k_dim, layer.v_dim)
-    kept = min([tokens, *token_limits(layer, kv)])
+    kept = min([tokens, *token_limits(layer, kv), *(extra.kept(tokens) for extra in kv.extras)])
     sides = ((kv.keys, layer.k_dim), (kv.values, layer.v_dim))
     return state + sum(stored.side_bytes(heads, dim, kept, kv.residual) for stored, dim in sides)
 

@@ -9,7 +9,7 @@ from transformers import cache_utils
 
 from niah import registry
 from niah.backends.transformers.cache.layer import DTYPES, CacheFormat, Codec, Side, StoredLayer
-from niah.backends.transformers.support import FORMATS
+from niah.backends.transformers.support import storing
 from niah.errors import ConfigError
 from niah.kv.config import KVConfig
 from niah.kv.formats import Format
@@ -23,12 +23,10 @@ def _stores(pair: tuple[str, str]) -> CacheFormat:
     Raises:
         ConfigError: none does.
     """
-    added = {name: registry.load("formats", name) for name in registry.added("formats")}
-    name = next((name for name, plugin in added.items() if pair in plugin.stores), None)
-    name = name or next((name for name, pairs in FORMATS.items() if pair in pairs), None)
-    if name is None:
+    names = storing(pair)
+    if not names:
         raise ConfigError(f"no cache layer stores {pair[0]} with the layout {pair[1]}.")
-    found: CacheFormat = registry.load("formats", name)
+    found: CacheFormat = registry.load("formats", names[0])
     return found
 
 
