@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, TypeAlias, get_type_hints
 
 import typer
 
@@ -105,7 +108,7 @@ MaxTokens: TypeAlias = Annotated[
 ]
 Batch: TypeAlias = Annotated[
     bool | None,
-    typer.Option("--batch/--no-batch", help="Hand cells in as batches: slower, at about half the price."),
+    typer.Option("--batch/--no-batch", help="Submit cells as batches: slower, at about half the price."),
 ]
 Shard: TypeAlias = Annotated[
     str | None,
@@ -144,31 +147,51 @@ Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFlags:
-    """Values of the options that ``run`` and ``plan`` share; None where one was not given."""
+    """What ``run`` and ``plan`` both take; None where it was not given."""
 
-    backend: str | None = None
-    model: str | None = None
-    kv: str | None = None
-    kv_dtype: str | None = None
-    sliding_window: int | None = None
-    context_parallel: int | None = None
-    task: str | None = None
-    haystack: str | None = None
-    lengths: str | None = None
-    depths: str | None = None
-    trials: str | None = None
-    seed: int | None = None
-    difficulty: str | None = None
-    reference: bool | None = None
-    reuse: str | None = None
-    out: str | None = None
-    max_minutes: float | None = None
-    max_cost: float | None = None
-    max_tokens: int | None = None
-    batch: bool | None = None
-    shard: str | None = None
-    cache: str | None = None
-    plugin: list[Path] | None = None
+    config: ConfigFile = None
+    backend: Backend = None
+    model: Model = None
+    kv: KV = None
+    kv_dtype: KVDtype = None
+    sliding_window: SlidingWindow = None
+    context_parallel: ContextParallel = None
+    task: Task = None
+    haystack: Haystack = None
+    lengths: Lengths = None
+    depths: Depths = None
+    trials: Trials = None
+    seed: Seed = None
+    difficulty: Difficulty = None
+    sets: Sets = None
+    reference: Reference = None
+    reuse: Reuse = None
+    out: Out = None
+    max_minutes: MaxMinutes = None
+    max_cost: MaxCost = None
+    max_tokens: MaxTokens = None
+    batch: Batch = None
+    shard: Shard = None
+    cache: Cache = None
+    plugin: Plugin = None
+
+
+def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Callable[..., None]:
+    """The command with each field of ``RunFlags`` as an option; it is called with one value that holds them all."""
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        flags = RunFlags(**{name: given.pop(name) for name in shared})
+        command(flags, **given)
+
+    hints = get_type_hints(RunFlags, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shared = {name: inspect.Parameter(name, keyword, default=None, annotation=hint) for name, hint in hints.items()}
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    signature = inspect.Signature([*shared.values(), *(parameter.replace(kind=keyword) for parameter in own)])
+    called.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    vars(called)["__signature__"] = signature
+    return called
 
 
 # options that are top-level keys of the config
@@ -178,12 +201,8 @@ _PLAIN = (
 )
 
 
-def config_from(file: Path | None, flags: RunFlags, sets: list[str] | None) -> RunConfig:
+def config_from(flags: RunFlags) -> RunConfig:
     """Merge the YAML file, flags (with their environment variables) and ``--set``, and validate.
-
-    Args:
-        flags: win over the file.
-        sets: ``--set`` items, which win over both.
 
     Raises:
         ConfigError: whatever is wrong, as one sentence.
@@ -192,18 +211,18 @@ def config_from(file: Path | None, flags: RunFlags, sets: list[str] | None) -> R
     from niah.config import apply_sets, build_config, load_yaml, merge
 
     _warn_unknown_variables()
-    base = load_yaml(file) if file is not None else {}
+    base = load_yaml(flags.config) if flags.config is not None else {}
     named = [Path(path) for path in base.get("plugins", [])]
     if named:
         listed = ", ".join(str(path) for path in named)
-        say(f"niah: {file} names plugin files, which are run now: {listed}", err=True)
+        say(f"niah: {flags.config} names plugin files, which are run now: {listed}", err=True)
     own = [str(path) for path in flags.plugin or []]
-    asked = apply_sets({}, [item for item in sets or [] if item.partition("=")[0].strip() == "plugins"])
+    asked = apply_sets({}, [item for item in flags.sets or [] if item.partition("=")[0].strip() == "plugins"])
     # names are looked up while the rest is read, so plugins come first
     for path in [*named, *map(Path, asked.get("plugins", []))]:
         registry.add_file(path)
     layer = _layer(flags) | ({"plugins": [*base.get("plugins", []), *own]} if own else {})
-    return build_config(apply_sets(merge(base, layer), sets or []))
+    return build_config(apply_sets(merge(base, layer), flags.sets or []))
 
 
 def _layer(flags: RunFlags) -> dict[str, Any]:

@@ -18,32 +18,9 @@ if TYPE_CHECKING:
 PRICED = ("input_usd", "cached_usd", "written_usd", "output_usd")
 
 
+@opt.with_run_flags
 def plan(
-    config: opt.ConfigFile = None,
-    backend: opt.Backend = None,
-    model: opt.Model = None,
-    kv: opt.KV = None,
-    kv_dtype: opt.KVDtype = None,
-    sliding_window: opt.SlidingWindow = None,
-    context_parallel: opt.ContextParallel = None,
-    task: opt.Task = None,
-    haystack: opt.Haystack = None,
-    lengths: opt.Lengths = None,
-    depths: opt.Depths = None,
-    trials: opt.Trials = None,
-    seed: opt.Seed = None,
-    difficulty: opt.Difficulty = None,
-    sets: opt.Sets = None,
-    reference: opt.Reference = None,
-    reuse: opt.Reuse = None,
-    out: opt.Out = None,
-    max_minutes: opt.MaxMinutes = None,
-    max_cost: opt.MaxCost = None,
-    max_tokens: opt.MaxTokens = None,
-    batch: opt.Batch = None,
-    shard: opt.Shard = None,
-    cache: opt.Cache = None,
-    plugin: opt.Plugin = None,
+    flags: opt.RunFlags,
     gpu: Annotated[str | None, typer.Option("--gpu", help="Memory of the card, 80GiB: says what fits.")] = None,
     correlation: Annotated[
         float | None,
@@ -52,32 +29,7 @@ def plan(
     as_json: opt.Json = False,
 ) -> None:
     """Tokens, KV memory, what the grid can see, and every reason why it cannot run. Loads no weights."""
-    flags = opt.RunFlags(
-        backend=backend,
-        model=model,
-        kv=kv,
-        kv_dtype=kv_dtype,
-        sliding_window=sliding_window,
-        context_parallel=context_parallel,
-        task=task,
-        haystack=haystack,
-        lengths=lengths,
-        depths=depths,
-        trials=trials,
-        seed=seed,
-        difficulty=difficulty,
-        reference=reference,
-        reuse=reuse,
-        out=out,
-        max_minutes=max_minutes,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        batch=batch,
-        shard=shard,
-        cache=cache,
-        plugin=plugin,
-    )
-    show_plan(opt.config_from(config, flags, sets), as_json=as_json, gpu=gpu, correlation=correlation)
+    show_plan(opt.config_from(flags), as_json=as_json, gpu=gpu, correlation=correlation)
 
 
 def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None, correlation: float | None = None) -> None:
