@@ -1,6 +1,7 @@
 # make demo   install, then measure a real model on this machine (about three minutes)
 # make test   install, then all tests
 # make proof  the slow proofs, all of them: make test runs a part
+# make random  the tests that need no model, in an order that the commit chooses
 # make check  format, lint, types, layers, dependencies
 PYTHON ?= python3
 VENV   ?= .venv
@@ -12,7 +13,10 @@ ARGS   ?=
 # test processes: on two cores the one-threaded pools of two of them fit; on more, the pool of one fills the machine
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(2 if os.cpu_count() == 2 else 0)")
 
-.PHONY: demo install test test-vllm proof check wheel-check format bench clean
+# parts of the tests that need no model and no process of their own
+FAST := haystacks kv models prompts report runner scoring stats store tasks view
+
+.PHONY: demo install test test-vllm random proof check wheel-check format bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/niah run
@@ -20,7 +24,7 @@ demo: $(VENV)/.run
 install: $(VENV)/.dev
 
 # tests alone: several processes share the machine, and busy thread pools on the same cores slow each other down tenfold
-test test-vllm proof: export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
+test test-vllm random proof: export OMP_NUM_THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 
 test: $(VENV)/.dev
 	@scripts/vllm_env.sh && $(MAKE) --no-print-directory test-vllm || { \
@@ -29,6 +33,11 @@ test: $(VENV)/.dev
 
 test-vllm:
 	.venv-vllm/bin/python -m pytest tests/vllm -n $(WORKERS) --dist loadfile $(ARGS)
+
+random: SEED ?= $(shell git rev-parse --short HEAD)
+random: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/test_*.py $(addprefix tests/,$(FAST)) -n $(WORKERS) --dist loadfile \
+	  --random-order --random-order-seed=$(SEED) $(ARGS)
 
 proof: $(VENV)/.dev
 	.venv-vllm/bin/python -m pytest tests/vllm --proof -m proof -n $(WORKERS) --dist loadfile $(ARGS)

@@ -43,7 +43,7 @@ def view(
 
     colors = palette_named(palette)
     Results.open(results)
-    bound = bind(host, port, choose_token(host, token))
+    bound = bind(host, port, choose_token(host, make=token))
 
     def ready(url: str) -> None:
         typer.echo(json.dumps({"view": url}) if as_json else url)

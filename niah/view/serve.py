@@ -44,7 +44,7 @@ class Bound:
         return f"http://{shown}:{self.port}/{query}"
 
 
-def choose_token(host: str, make: bool) -> str | None:
+def choose_token(host: str, *, make: bool) -> str | None:
     """The token that requests must show; None where only this machine can ask and none was wished for.
 
     Args:

@@ -16,7 +16,7 @@ _FUSED = frozenset({"bloom", "dbrx", "falcon", "gpt2", "gpt_bigcode", "gpt_neox"
 
 def structure_problems(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -> list[Problem]:
     """Everything against windows, sinks, merged heads, compressive memory, rings and offloading."""
-    found = [*_combined(kv), *_offload(kv, on_cpu)]
+    found = [*_combined(kv), *_offload(kv, on_cpu=on_cpu)]
     if kv.placement.context_parallel > 1:
         found += _ring(kv, shape, host, on_cpu=on_cpu)
     if shape is not None:
@@ -117,7 +117,7 @@ def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -
         yield Problem("kv", kv.name, reason, "Use a model with full attention in every layer.")
 
 
-def _offload(kv: KVConfig, on_cpu: bool) -> Iterator[Problem]:
+def _offload(kv: KVConfig, *, on_cpu: bool) -> Iterator[Problem]:
     if kv.placement.offload is None:
         return
     if kv.placement.offload != "cpu":

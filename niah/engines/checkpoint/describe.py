@@ -50,7 +50,7 @@ def describe_model(
         config = AutoConfig.from_pretrained(source, **extra)
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
     except Exception as err:  # what is in the files of a stranger's model fails in many ways
-        raise _unreadable(model, local, err) from err
+        raise _unreadable(model, err, local=local) from err
     if not getattr(tokenizer, "is_fast", False):
         raise ConfigError(
             f"the tokenizer of {model!r} is not a fast one: exact lengths need offsets. Convert it first."
@@ -91,7 +91,7 @@ def _locate(model: str, revision: str | None, *, needs_weights: bool) -> str:
     return model
 
 
-def _unreadable(model: str, local: bool, err: Exception) -> ConfigError:
+def _unreadable(model: str, err: Exception, *, local: bool) -> ConfigError:
     if "trust_remote_code" in str(err):
         return ConfigError(needs_own_code(model))
     # a first line that ends in a colon says nothing yet

@@ -52,7 +52,7 @@ def check_loadable(source: str, model: str, *, trust_remote_code: bool, revision
         _check_names(Path(source), model)
     extra: dict[str, Any] = {} if Path(source).is_dir() or revision is None else {"revision": revision}
     config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **extra)
-    _check_class(config, model, trust_remote_code)
+    _check_class(config, model, trust_remote_code=trust_remote_code)
     if not trust_remote_code:
         _check_rope(config, model)
     asked = getattr(config, "quantization_config", None)
@@ -72,7 +72,7 @@ def _check_names(folder: Path, model: str) -> None:
     )
 
 
-def _check_class(config: Any, model: str, trust_remote_code: bool) -> None:
+def _check_class(config: Any, model: str, *, trust_remote_code: bool) -> None:
     from transformers import AutoModelForCausalLM
 
     if type(config) in AutoModelForCausalLM._model_mapping:  # noqa: SLF001 - the library has no other way to ask

@@ -180,7 +180,7 @@ def engine_settings(
         "seed": 0,
         "kv_cache_memory_bytes": options.pool_bytes or default_pool,
         "block_size": kv.placement.block_size or options.block_size,
-        "max_num_batched_tokens": options.max_num_batched_tokens or _window_chunk(kv, info, on_cpu),
+        "max_num_batched_tokens": options.max_num_batched_tokens or _window_chunk(kv, info, on_cpu=on_cpu),
         "revision": options.revision,
         "disable_hybrid_kv_cache_manager": None if options.hybrid_manager else True,
         "kv_cache_dtype_skip_layers": [str(layer) for layer in _absolute(kv, info.shape)] or None,
@@ -194,7 +194,7 @@ def engine_settings(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _window_chunk(kv: KVConfig, info: ModelInfo, on_cpu: bool) -> int | None:
+def _window_chunk(kv: KVConfig, info: ModelInfo, *, on_cpu: bool) -> int | None:
     """Prefill chunk where layers have a window; None elsewhere, which leaves it to vLLM.
 
     A window layer holds its window and the chunk in work (vLLM 0.32, ``SlidingWindowSpec``). With vLLM's own chunk of

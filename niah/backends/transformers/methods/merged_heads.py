@@ -29,7 +29,7 @@ def mean_pooled(projection: torch.nn.Linear, head_dim: int, kv_heads: int) -> to
     for name, whole in projection.named_parameters():
         grouped = whole.detach().float().view(kv_heads, -1, head_dim, *whole.shape[1:])
         merged.get_parameter(name).data.copy_(grouped.mean(1).flatten(0, 1))
-    return merged.requires_grad_(False)
+    return merged.requires_grad_(requires_grad=False)
 
 
 @contextmanager
