@@ -1,0 +1,1 @@
+"""Plugins that give the text in which needles are hidden."""

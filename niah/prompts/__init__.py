@@ -1,0 +1,1 @@
+"""Token-exact prompts from text, and the protocols of tasks, haystacks and scorers."""

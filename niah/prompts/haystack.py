@@ -1,4 +1,4 @@
-"""What a haystack source is: a stream of sentences that joins to a text, and never repeats itself unless it says so."""
+"""The haystack protocol: a stream of sentences that joins to a text, and does not repeat itself unless it says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scorer is: a pure function from an answer and its case to a score."""
+"""The scorer protocol: a pure function from an answer and its case to a score."""
 
 from __future__ import annotations
 

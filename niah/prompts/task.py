@@ -1,4 +1,4 @@
-"""What a task is: which needles go in, what is asked, what is right."""
+"""The task protocol: which needles go in, what is asked, what is right."""
 
 from __future__ import annotations
 

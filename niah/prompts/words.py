@@ -1,4 +1,4 @@
-"""What tasks hide: names of real cities as keys; numbers, rare words and UUIDs as values; all drawn from a seed."""
+"""Keys and values of needles: names of real cities; numbers, rare words and UUIDs; all drawn from a seed."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""From a config to rows on disk: plan, loop, canary, limits, batches."""

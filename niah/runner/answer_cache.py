@@ -1,4 +1,4 @@
-"""Answers of earlier runs used again: the same prompt to the same engine under the same setting is not asked twice."""
+"""The answer cache: the same prompt to the same engine under the same setting is not asked twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on money and tokens: nothing is asked that would pass them, as far as can be known before."""
+"""Limits on money and tokens: what would exceed them, as far as can be known before, is not asked."""
 
 from __future__ import annotations
 

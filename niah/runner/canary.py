@@ -1,4 +1,4 @@
-"""A few short questions before the grid: a KV setting that answers with garbage is broken, not lost in the middle."""
+"""Canaries: a few short questions before the grid, so that a KV setting that answers with garbage is marked broken."""
 
 from __future__ import annotations
 

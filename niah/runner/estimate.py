@@ -1,4 +1,4 @@
-"""What a plan would be billed, before anything is asked."""
+"""Estimates of what a plan would be billed, before anything is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a run, for whoever shows it. A sink that fails never stops the run."""
+"""Events of a run, for displays and logs. A sink that fails never stops the run."""
 
 from __future__ import annotations
 

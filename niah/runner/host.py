@@ -1,4 +1,4 @@
-"""What this machine is: enough to refuse a KV setting before an engine starts, and to describe a run."""
+"""The machine: enough to refuse a KV setting before an engine starts, and to describe a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what was asked to what will be done: settings, cells, tokens, memory, and every reason why it cannot run."""
+"""The plan of a run: settings, cells and their ids, tokens, memory, and every reason why it cannot run."""
 
 from __future__ import annotations
 

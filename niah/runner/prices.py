@@ -1,4 +1,4 @@
-"""What tokens cost: the user's own price, or the public list of the package genai-prices."""
+"""Prices of tokens: the user's own, or the public list of the package genai-prices."""
 
 from __future__ import annotations
 

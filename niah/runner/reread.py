@@ -1,8 +1,8 @@
-"""A past run's plan made again from its folder, which is data: nothing that it names is run, asked or opened.
+"""Past runs planned again from their folder, which is data: nothing that it names is run, asked or opened.
 
 A folder may come from anybody. So its plugins are not loaded, its server is not asked, its haystack file is not read,
-and of a model that it names only ``tokenizer.json`` is. What is missing for that is told in a sentence; whoever trusts
-the folder says so (``--trust-run``), and then it is planned as ``niah run`` would.
+and of a model that it names only ``tokenizer.json`` is. What is missing for that is reported in a sentence. With
+``--trust-run`` it is planned as ``niah run`` would.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _part(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _counter(kept: Rebuild, tokenizer: Tokenizer) -> Counter | None:
-    """Whoever counts a prompt that is sent as text, where that was this machine itself."""
+    """The counter of prompts that are sent as text, where that was this machine itself."""
     from niah.engines.hosted.tokenizer import LocalCounter
 
     if not kept.counted_by:

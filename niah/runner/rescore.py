@@ -1,4 +1,4 @@
-"""Stored answers judged again, by a newer version of their scorer or by another one; nothing is asked."""
+"""Rescoring: stored answers judged again, by a newer version of their scorer or by another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One asked cell to one row: outcome first, and only an answer gets a score."""
+"""Rows from replies: the outcome of a cell first, and a score only for an answer."""
 
 from __future__ import annotations
 

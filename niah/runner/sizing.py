@@ -1,4 +1,4 @@
-"""Prompts that are sent as text, sized by the count of the one who reads them: up to a length, never above it."""
+"""Sizing of prompts that are sent as text: as long as asked by the count of the model or service that reads them."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ class Sizer:
                 return best
             own = _next(own, goal - counted, self._line.slope, seen)
         if best is None or best.counted + length - goal < LEAST_SHARE * length:
-            said = f"at best {best.counted:,}" if best else "none below"
+            closest = f"at best {best.counted:,}" if best else "none below"
             raise ConfigError(
                 f"length {length}: no prompt comes close enough to {goal:,} tokens as {self._counter.name} counts "
-                f"({said}); ask for longer ones."
+                f"({closest}); ask for longer ones."
             )
         return best
 

@@ -1,4 +1,4 @@
-"""What a run under way shares between its parts: plan, folder, limits, and how a reply becomes a row on disk."""
+"""The state of a run under way (plan, folder, limits), and how a reply becomes a row on disk."""
 
 from __future__ import annotations
 

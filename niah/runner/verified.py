@@ -1,4 +1,4 @@
-"""What ``--reuse verify`` finds: answers over reused prefixes against answers from each prompt's first token on."""
+"""The tally of ``--reuse verify``: answers over reused prefixes against answers from the first token on."""
 
 from __future__ import annotations
 

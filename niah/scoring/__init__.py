@@ -1,0 +1,1 @@
+"""Plugins that judge an answer."""

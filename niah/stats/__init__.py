@@ -1,0 +1,1 @@
+"""Statistics of accuracy: intervals, paired comparison, power."""

@@ -1,4 +1,4 @@
-"""How far changes of one text go together: what a text's further questions are worth."""
+"""Correlation of changes within one text: how much a text's further questions are worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many tests at once: how small a p-value must be when a map holds a hundred of them."""
+"""Holm's correction: how small a p-value must be when many tests are made at once."""
 
 from __future__ import annotations
 

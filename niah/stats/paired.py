@@ -1,4 +1,4 @@
-"""Two settings on the same needles: the exact test of their difference, and an interval that few pairs keep wide."""
+"""Paired comparison of two settings on the same needles: an exact test, and an interval that is wide for few pairs."""
 
 from __future__ import annotations
 

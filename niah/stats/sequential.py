@@ -55,7 +55,7 @@ def _judged(rows: Sequence[Row], reference: str, broken: Collection[str]) -> set
 
 
 def _straddles(base: Sequence[Row], own: Sequence[Row], together: int) -> str:
-    # nobody may be sent away as decided whom the correction for all settings then leaves open
+    # no setting may count as decided that the correction for all settings then leaves open
     strictest = 1 - ALPHA / together
     equivalent = max(EQUIVALENT_CONFIDENCE, strictest)
     seen = compare_rows(base, own, margin=MARGIN, confidence=equivalent)

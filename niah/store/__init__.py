@@ -1,0 +1,1 @@
+"""Run folders: rows, manifest, answers, and reading them back."""

@@ -1,4 +1,4 @@
-"""Shards of one run put together: each cell once, its newest answer first, and one manifest that names its parts."""
+"""Merging shards of one run: each cell once, its newest answer first, and one manifest that names its parts."""
 
 from __future__ import annotations
 

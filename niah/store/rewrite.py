@@ -1,4 +1,4 @@
-"""Rows changed in place: the whole file is replaced in one step, so a reader sees the old rows or the new ones."""
+"""Rewriting rows in place: the file is replaced in one step, so a reader sees the old rows or the new ones."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Row:
 
     def __post_init__(self) -> None:
         if self.outcome == "answered" and (self.correct is None or self.score is None):
-            # without this an answered row that nobody judged would be counted as wrong
+            # without this an answered row without a judgement would be counted as wrong
             raise ValueError("an answered row needs both 'correct' and 'score'")
 
     @property

@@ -1,4 +1,4 @@
-"""Whether what ``run.json`` says has the shape that readers rely on. A folder may come from anybody."""
+"""Validation of ``run.json``: whether it has the shape that readers rely on. A folder may come from anybody."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Plugins that decide what is hidden and what is asked."""
