@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from niah.engines.base import QUIET, BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import QUIET, BackendOptions, BackendPlugin, ModelInfo, Session, SessionRequest, per_session
 from niah.engines.support import EVERYTHING
 from niah.errors import CellError
 from niah.kv.config import KVConfig
@@ -93,18 +93,9 @@ class _FakeSession:
         return Answer(text=text, stop="stop", prompt_tokens=prompt.token_count, output_tokens=len(text.split()))
 
 
-class _FakeEngine:
-    def __init__(self, options: FakeOptions) -> None:
-        self._options = options
-
-    @asynccontextmanager
-    async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
-        yield _FakeSession(self._options, request)
-
-
 @asynccontextmanager
-async def _open(options: FakeOptions, info: ModelInfo) -> AsyncIterator[Engine]:  # noqa: ARG001
-    yield _FakeEngine(options)
+async def _session(options: FakeOptions, info: ModelInfo, request: SessionRequest) -> AsyncIterator[Session]:  # noqa: ARG001
+    yield _FakeSession(options, request)
 
 
 PLUGIN = BackendPlugin(
@@ -114,7 +105,7 @@ PLUGIN = BackendPlugin(
     describe=_describe,
     check=_check,
     support=lambda: EVERYTHING,
-    open=_open,
+    open=per_session(_session),
     default_model="scripted",
     is_known_here=lambda *_: True,
 )

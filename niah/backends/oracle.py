@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from niah.engines.base import BackendOptions, BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import BackendOptions, BackendPlugin, ModelInfo, Session, SessionRequest, per_session
 from niah.engines.support import EVERYTHING
 from niah.errors import ConfigError
 from niah.grid import seed_from
@@ -128,18 +128,9 @@ class _OracleSession:
         return draw >= self._loss() * 1_000_000
 
 
-class _OracleEngine:
-    def __init__(self, options: OracleOptions) -> None:
-        self._options = options
-
-    @asynccontextmanager
-    async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
-        yield _OracleSession(self._options, request)
-
-
 @asynccontextmanager
-async def _open(options: OracleOptions, info: ModelInfo) -> AsyncIterator[Engine]:  # noqa: ARG001
-    yield _OracleEngine(options)
+async def _session(options: OracleOptions, info: ModelInfo, request: SessionRequest) -> AsyncIterator[Session]:  # noqa: ARG001
+    yield _OracleSession(options, request)
 
 
 PLUGIN = BackendPlugin(
@@ -149,7 +140,7 @@ PLUGIN = BackendPlugin(
     describe=_describe,
     check=_check,
     support=lambda: EVERYTHING,
-    open=_open,
+    open=per_session(_session),
     default_model="analytic",
     is_known_here=lambda *_: True,
 )

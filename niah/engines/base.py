@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -239,6 +239,30 @@ class Engine(Protocol):
 
 
 B = TypeVar("B", bound=BackendOptions)
+
+
+@dataclass(frozen=True)
+class _PerSession(Generic[B]):
+    """An engine without anything shared: each session starts what it needs."""
+
+    options: B
+    info: ModelInfo
+    start: Callable[[B, ModelInfo, SessionRequest], AbstractAsyncContextManager[Session]]
+
+    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
+        return self.start(self.options, self.info, request)
+
+
+def per_session(
+    start: Callable[[B, ModelInfo, SessionRequest], AbstractAsyncContextManager[Session]],
+) -> Callable[[B, ModelInfo], AbstractAsyncContextManager[Engine]]:
+    """``open`` of a backend whose KV setting is an argument of the engine itself, or that has none to share."""
+
+    @asynccontextmanager
+    async def opened(options: B, info: ModelInfo) -> AsyncIterator[Engine]:
+        yield _PerSession(options, info, start)
+
+    return opened
 
 
 @dataclass(frozen=True)

@@ -2,67 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 from niah.backends.gemini.options import GeminiOptions
-from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
-from niah.engines.hosted.options import HOSTED_SUPPORT, address_problems, api_key, require_address
-from niah.kv.config import KVConfig
-from niah.models.shape import ModelShape
-from niah.types import Host, Problem
-
-OWN_URL = "https://generativelanguage.googleapis.com"
-KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+from niah.engines.base import ModelInfo
+from niah.engines.hosted.plugin import hosted_plugin
 
 
-def _describe(options: GeminiOptions, model: str) -> ModelInfo:
-    require_address(options)
-    key = api_key(options, KEY_NAMES, OWN_URL)
+def _describe(options: GeminiOptions, model: str, url: str, key: str | None) -> ModelInfo:
     from niah.backends.gemini.adapter import describe
 
-    return describe(options, model, options.base_url or OWN_URL, key)
+    return describe(options, model, url, key)
 
 
 def _sketch(options: GeminiOptions, model: str) -> ModelInfo:
-    require_address(options)
     from niah.backends.gemini.adapter import sketch
 
     return sketch(options, model)
 
 
-def _check(options: GeminiOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return address_problems(options)
+def _connect(options: GeminiOptions, info: ModelInfo, url: str, key: str | None) -> tuple[Any, Any]:
+    from niah.backends.gemini.adapter import GeminiAdapter
+
+    return GeminiAdapter(options, info.source, url, key), None
 
 
-class _Engine:
-    def __init__(self, options: GeminiOptions, info: ModelInfo) -> None:
-        self._options, self._info = options, info
-
-    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.gemini.adapter import GeminiAdapter
-        from niah.engines.hosted.session import opened
-
-        key = api_key(self._options, KEY_NAMES, OWN_URL)
-        adapter = GeminiAdapter(self._options, self._info.source, self._options.base_url or OWN_URL, key)
-        return opened(self._options, self._info, request, adapter)
-
-
-@asynccontextmanager
-async def _open(options: GeminiOptions, info: ModelInfo) -> AsyncIterator[Engine]:
-    yield _Engine(options, info)
-
-
-PLUGIN = BackendPlugin(
+PLUGIN = hosted_plugin(
     name="gemini",
     summary="models behind Google's Gemini API; no KV memory",
     options=GeminiOptions,
+    own_url="https://generativelanguage.googleapis.com",
+    key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     describe=_describe,
-    check=_check,
-    support=lambda: HOSTED_SUPPORT,
-    open=_open,
-    default_model="gemini-2.5-flash",
-    default_kv=("auto",),
-    requires=(("google.genai", "gemini"), ("stamina", "gemini"), ("aiolimiter", "gemini")),
     sketch=_sketch,
+    connect=_connect,
+    default_model="gemini-2.5-flash",
+    requires=(("google.genai", "gemini"), ("stamina", "gemini"), ("aiolimiter", "gemini")),
 )

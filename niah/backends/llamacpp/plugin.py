@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 
 from niah.backends.llamacpp.cache_types import SUPPORT
 from niah.backends.llamacpp.options import LlamaCppOptions
-from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import BackendPlugin, ModelInfo, Session, SessionRequest, per_session
 from niah.engines.checkpoint.gguf import is_alias
 from niah.engines.checkpoint.gguf_describe import describe_gguf
 from niah.kv.config import KVConfig
@@ -51,20 +51,12 @@ def _shape(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
             yield Problem("kv", kv.name, reason, "Use fp16 or bf16 for that side.")
 
 
-class _Engine:
-    def __init__(self, options: LlamaCppOptions, info: ModelInfo) -> None:
-        self._options, self._info = options, info
+def _session(
+    options: LlamaCppOptions, info: ModelInfo, request: SessionRequest
+) -> AbstractAsyncContextManager[Session]:
+    from niah.backends.llamacpp.open import opened_session
 
-    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.llamacpp.open import opened_session
-
-        return opened_session(self._options, self._info, request)
-
-
-@asynccontextmanager
-async def _open(options: LlamaCppOptions, info: ModelInfo) -> AsyncIterator[Engine]:
-    # the KV types are arguments of the engine's context, so each setting has a process of its own
-    yield _Engine(options, info)
+    return opened_session(options, info, request)
 
 
 PLUGIN = BackendPlugin(
@@ -74,7 +66,7 @@ PLUGIN = BackendPlugin(
     describe=_describe,
     check=_check,
     support=lambda: SUPPORT,
-    open=_open,
+    open=per_session(_session),
     default_model="smollm2",
     default_kv=("fp16", "q8_0", "q4_0"),
     requires=(("xllamacpp", "llamacpp"), ("transformers", "llamacpp"), ("torch", "llamacpp")),

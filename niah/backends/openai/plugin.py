@@ -2,70 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 from niah.backends.openai.options import OpenAIOptions
-from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
-from niah.engines.hosted.options import HOSTED_SUPPORT, address_problems, api_key, require_address
-from niah.kv.config import KVConfig
-from niah.models.shape import ModelShape
-from niah.types import Host, Problem
-
-OWN_URL = "https://api.openai.com/v1"
-KEY_NAMES = ("OPENAI_API_KEY",)
+from niah.engines.base import ModelInfo
+from niah.engines.hosted.plugin import hosted_plugin
 
 
-def _describe(options: OpenAIOptions, model: str) -> ModelInfo:
-    require_address(options)
-    key = api_key(options, KEY_NAMES, OWN_URL)
+def _describe(options: OpenAIOptions, model: str, url: str, key: str | None) -> ModelInfo:
     from niah.backends.openai.model import describe
 
-    return describe(options, model, options.base_url or OWN_URL, key)
+    return describe(options, model, url, key)
 
 
 def _sketch(options: OpenAIOptions, model: str) -> ModelInfo:
-    require_address(options)
     from niah.backends.openai.model import sketch
 
     return sketch(options, model)
 
 
-def _check(options: OpenAIOptions, kv: KVConfig, shape: ModelShape | None, host: Host) -> list[Problem]:  # noqa: ARG001
-    return address_problems(options)
+def _connect(options: OpenAIOptions, info: ModelInfo, url: str, key: str | None) -> tuple[Any, Any]:
+    from niah.backends.openai.adapter import OpenAIAdapter
+    from niah.backends.openai.batch import OpenAIBatches
+    from niah.backends.openai.model import served_of
+
+    adapter = OpenAIAdapter(options, served_of(info), url, key)
+    return adapter, OpenAIBatches(adapter)
 
 
-class _Engine:
-    def __init__(self, options: OpenAIOptions, info: ModelInfo) -> None:
-        self._options, self._info = options, info
-
-    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.openai.adapter import OpenAIAdapter
-        from niah.backends.openai.batch import OpenAIBatches
-        from niah.backends.openai.model import served_of
-        from niah.engines.hosted.session import opened
-
-        url = self._options.base_url or OWN_URL
-        adapter = OpenAIAdapter(self._options, served_of(self._info), url, api_key(self._options, KEY_NAMES, OWN_URL))
-        return opened(self._options, self._info, request, adapter, OpenAIBatches(adapter))
-
-
-@asynccontextmanager
-async def _open(options: OpenAIOptions, info: ModelInfo) -> AsyncIterator[Engine]:
-    yield _Engine(options, info)
-
-
-PLUGIN = BackendPlugin(
+PLUGIN = hosted_plugin(
     name="openai",
     summary="models behind OpenAI's API: its own, vLLM, llama.cpp, SGLang, Ollama, LM Studio; no KV memory",
     options=OpenAIOptions,
+    own_url="https://api.openai.com/v1",
+    key_names=("OPENAI_API_KEY",),
     describe=_describe,
-    check=_check,
-    support=lambda: HOSTED_SUPPORT,
-    open=_open,
+    sketch=_sketch,
+    connect=_connect,
     default_model="gpt-5-mini",
-    default_kv=("auto",),
     requires=(("openai", "openai"), ("stamina", "openai"), ("aiolimiter", "openai")),
     has_batches=True,
-    sketch=_sketch,
 )

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from niah.backends.vllm.options import VllmOptions
-from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import BackendPlugin, ModelInfo, Session, SessionRequest, per_session
 from niah.engines.checkpoint.gguf import is_alias
 from niah.engines.vllm.arguments import SUPPORT, describe_for_engine
 from niah.engines.vllm.check import problems
@@ -27,26 +27,16 @@ def _check(options: VllmOptions, kv: KVConfig, shape: ModelShape | None, host: H
     return problems(options, kv, shape, host)
 
 
-class _Engine:
-    def __init__(self, options: VllmOptions, info: ModelInfo) -> None:
-        self._options, self._info = options, info
-
-    @asynccontextmanager
-    async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
-        from niah.backends.vllm.session import VllmSession
-
-        session = VllmSession(self._options, self._info, request)
-        await session.start()
-        try:
-            yield session
-        finally:
-            await session.close()
-
-
 @asynccontextmanager
-async def _open(options: VllmOptions, info: ModelInfo) -> AsyncIterator[Engine]:
-    # the KV setting is an argument of the engine itself, so each session loads its own
-    yield _Engine(options, info)
+async def _session(options: VllmOptions, info: ModelInfo, request: SessionRequest) -> AsyncIterator[Session]:
+    from niah.backends.vllm.session import VllmSession
+
+    session = VllmSession(options, info, request)
+    await session.start()
+    try:
+        yield session
+    finally:
+        await session.close()
 
 
 PLUGIN = BackendPlugin(
@@ -56,7 +46,7 @@ PLUGIN = BackendPlugin(
     describe=_describe,
     check=_check,
     support=lambda: SUPPORT,
-    open=_open,
+    open=per_session(_session),
     default_model="smollm2",
     default_kv=("bf16",),
     requires=(("vllm", "vllm"), ("transformers", "transformers")),

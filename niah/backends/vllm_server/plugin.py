@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from niah.backends.vllm_server.options import KEY_VARIABLE, VllmServerOptions
-from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
+from niah.engines.base import BackendPlugin, ModelInfo, Session, SessionRequest, per_session
 from niah.engines.checkpoint.gguf import is_alias
 from niah.engines.http.address import address_problems
 from niah.engines.vllm.arguments import SUPPORT, describe_for_engine
@@ -64,20 +64,12 @@ def _fixed(options: VllmServerOptions, kv: KVConfig) -> Iterator[Problem]:
         yield Problem("kv", kv.name, reason, "Drop those parts, or drop backend.base_url.")
 
 
-class _Engine:
-    def __init__(self, options: VllmServerOptions, info: ModelInfo) -> None:
-        self._options, self._info = options, info
+def _session(
+    options: VllmServerOptions, info: ModelInfo, request: SessionRequest
+) -> AbstractAsyncContextManager[Session]:
+    from niah.backends.vllm_server.open import opened_session
 
-    def session(self, request: SessionRequest) -> AbstractAsyncContextManager[Session]:
-        from niah.backends.vllm_server.open import opened_session
-
-        return opened_session(self._options, self._info, request)
-
-
-@asynccontextmanager
-async def _open(options: VllmServerOptions, info: ModelInfo) -> AsyncIterator[Engine]:
-    # the KV setting is an argument of the server itself, so each session starts its own
-    yield _Engine(options, info)
+    return opened_session(options, info, request)
 
 
 PLUGIN = BackendPlugin(
@@ -87,7 +79,7 @@ PLUGIN = BackendPlugin(
     describe=_describe,
     check=_check,
     support=lambda: SUPPORT,
-    open=_open,
+    open=per_session(_session),
     default_model="smollm2",
     default_kv=("bf16",),
     requires=(("transformers", "transformers"),),
