@@ -42,3 +42,6 @@ assert len(rows) == 24, len(rows)
 assert {row.outcome for row in rows} == {"answered"}
 print(f"wheel: niah {niah.__version__} built, installed and run: {len(rows)} cells answered")
 PYTHON
+
+# plugins of another package, from a wheel of its own, and of one that cannot be loaded
+"${PYTHON:-python3}" "$root/scripts/plugin_wheel_check.py" "$folder/venv"

@@ -91,6 +91,8 @@ def test_a_broken_package_is_named_and_stops_nothing_else(broken: Path) -> None:
     doctor = niah(broken, "doctor")
     assert (doctor.returncode, doctor.stderr) == (0, reason("backend", "broken-backends") + "\n")
     assert niah(broken, *RUN, "--backend", "oracle", "--task", "its-task").returncode == 0
+    stored = niah(broken, "plan", "--backend", "transformers", "--kv", "int8", "--lengths", "512")
+    assert (stored.returncode, stored.stderr) == (0, ""), "a stored format that nobody asks for is not missed"
     asked = niah(broken, *RUN, "--backend", "oracle", "--task", "broken-tasks")
     assert (asked.returncode, asked.stderr) == (2, reason("task", "broken-tasks") + "\n")
 

@@ -101,3 +101,22 @@ def test_bytes_are_those_that_the_setting_says(niah: Callable[..., Said], file: 
     rows = niah("memory", "--plugin", file, "--kv", "bf16,evict,int8+evict", "--lengths", "4k", "--json").document()
     held = {row["kv"]: row["allocated_bytes"] for row in rows["rows"]}
     assert held["evict"] * 2 == held["bf16"]
+
+
+FORMAT = """
+from niah.backends.transformers.formats.int4 import TokenGroups
+from niah.plugins import CacheFormat
+
+PLUGIN = CacheFormat(
+    "rival", "int4 once more", frozenset({("int4", "group_token")}), codec=lambda its: TokenGroups(4, its.group_size)
+)
+"""
+
+
+def test_a_pair_that_two_formats_store_is_refused(niah: Callable[..., Said], tmp_path: Path) -> None:
+    rival = tmp_path / "rival.py"
+    rival.write_text(FORMAT)
+    said = niah("plan", "--plugin", rival, "--kv", "int4", "--lengths", "512")
+    assert said.code == 2
+    assert "the stored formats int4 and rival both store int4 in the layout 'group_token'" in said.out
+    assert niah("plan", "--plugin", rival, "--kv", "int8", "--lengths", "512").code == 0
