@@ -108,7 +108,7 @@ def test_logprob_maps_share_fixed_scales(cell: Callable[..., Row]) -> None:
 def test_squares_that_may_be_chance_are_pale(cell: Callable[..., Row]) -> None:
     def rows(trials: Any) -> Any:
         return [
-            cell(kv == "bf16", kv=kv, depth=depth, trial=n, pair_id=f"{depth}-{n}", cell_id=f"{kv}-{depth}-{n}")
+            cell(correct=kv == "bf16", kv=kv, depth=depth, trial=n, pair_id=f"{depth}-{n}", cell_id=f"{kv}-{depth}-{n}")
             for kv in ("bf16", "int8")
             for depth, count in ((0.0, trials), (1.0, 2))
             for n in range(count)

@@ -30,7 +30,16 @@ def two_settings(cell: Callable[..., Row], wrong: Any, trials: int = 12, logprob
                     sure = {} if logprob is None else {"logprob": -0.1 if kv == "bf16" else -0.1 + logprob}
                     name = f"{kv}-{pair}"
                     rows.append(
-                        cell(right, kv=kv, length=length, depth=depth, trial=trial, pair_id=pair, cell_id=name, **sure)
+                        cell(
+                            correct=right,
+                            kv=kv,
+                            length=length,
+                            depth=depth,
+                            trial=trial,
+                            pair_id=pair,
+                            cell_id=name,
+                            **sure,
+                        )
                     )
     return RunRecord(Path("run"), {"reference": "bf16", **changes}, tuple(rows))
 

@@ -284,7 +284,7 @@ def test_a_killed_writer_loses_no_finished_row(tmp_path: Path, row: Callable[...
     code = (
         "import os, signal\nfrom pathlib import Path\nfrom niah.store.folder import RunFolder\n"
         "from niah.store.schema import Row\nimport json\n"
-        f"run = RunFolder.find_or_create(Path({str(tmp_path)!r}), 'm', 'abc123', {TODAY!r}, False)\n"
+        f"run = RunFolder.find_or_create(Path({str(tmp_path)!r}), 'm', 'abc123', {TODAY!r}, fresh=False)\n"
         f"run.append(Row.from_json(json.loads({line!r})))\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=False)
