@@ -17,8 +17,8 @@ from typing import Any
 
 from common import peak_mib
 
-from niah.report.html import write_report
-from niah.report.surroundings import Surrounding, Surroundings
+from niah.report.data.surroundings import Surrounding, Surroundings
+from niah.report.page.html import write_report
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord
 from niah.store.schema import Row

@@ -18,9 +18,10 @@ from niah.config import RunConfig, build_config, normalise, plugin_files
 from niah.config import merge as merge_layers
 from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
-from niah.report.cost import total_cost
+from niah.report.data.comparison import ComparisonReport, compare_records
+from niah.report.data.cost import total_cost
+from niah.report.data.summary import SettingSummary, summaries
 from niah.report.palette import Palette
-from niah.report.summary import SettingSummary, summaries
 from niah.runner import events as ev
 from niah.runner.adaptive import Rounds
 from niah.runner.answer_cache import opened_cache
@@ -37,12 +38,44 @@ from niah.store.read import RunRecord, write_parquet
 from niah.store.sound import check_manifest
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import pandas as pd
+    from rich.console import RenderableType
 
-    from niah.report.comparison import ComparisonReport
+    from niah.report.figures.heatmap import Axes
 
 T = TypeVar("T")
 _EXIT_BY_STATUS = {"finished": 0, "budget": 5, "interrupted": 130}
+
+
+@dataclass(frozen=True, eq=False)
+class RunComparison(ComparisonReport):
+    """What ``niah.compare`` gives: verdicts with intervals, as a table, a data frame or Markdown."""
+
+    @classmethod
+    def of(cls, report: ComparisonReport) -> RunComparison:
+        return cls(report.items, report.points, report.notes)
+
+    def frame(self) -> pd.DataFrame:
+        """One line a comparison, with the names of ``--json``; intervals become ``_low`` and ``_high`` columns.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
+        from niah.report.text.comparison import comparison_frame
+
+        return comparison_frame(self)
+
+    def table(self) -> RenderableType:
+        """The table of the command line, for a terminal or a notebook."""
+        from niah.report.text.comparison import verdict_table
+
+        return verdict_table(self)
+
+    def markdown(self) -> str:
+        """For a pull request."""
+        from niah.report.text.comparison import markdown
+
+        return markdown(self)
 
 
 class Run(RunRecord):
@@ -54,7 +87,8 @@ class Run(RunRecord):
         Raises:
             ConfigError: no such setting in this run.
         """
-        from niah.report.heatmap import heatmap, record_grid
+        from niah.report.data.grid import record_grid
+        from niah.report.figures.heatmap import heatmap
 
         kvs = self.kvs()
         name = kv or kvs[0]
@@ -249,8 +283,8 @@ def write_outputs(
         write_figures(record, palette)
     except MissingDependency as err:
         notes.append(str(err))
-    from niah.report.html import write_report
-    from niah.report.surroundings import surroundings_of, write_surroundings
+    from niah.report.data.surroundings import surroundings_of, write_surroundings
+    from niah.report.page.html import write_report
 
     around = surroundings_of(record, plan, trust=trust)
     if around.pairs:
@@ -261,9 +295,11 @@ def write_outputs(
 
 def write_figures(record: RunRecord, palette: Palette = "cividis") -> list[Path]:
     """PNG and SVG files of a run, in its own folder."""
-    from niah.report.difference import record_differences, save_difference
-    from niah.report.figures import save_memory
-    from niah.report.heatmap import record_grid, save_heatmap
+    from niah.report.data.difference import record_differences
+    from niah.report.data.grid import record_grid
+    from niah.report.figures.difference import save_difference
+    from niah.report.figures.heatmap import save_heatmap
+    from niah.report.figures.over_length import save_memory
     from niah.report.palette import file_stem
 
     written: list[Path] = []
@@ -341,7 +377,7 @@ def compare(
     kvs: Sequence[str] | None = None,
     margin: float = 0.02,
     bar: float = 0.85,
-) -> ComparisonReport:
+) -> RunComparison:
     """Compare the KV settings of one run with its reference, or further runs with the first, setting by setting.
 
     Args:
@@ -355,9 +391,7 @@ def compare(
         ConfigError: nothing can be joined, or a name or number is impossible.
         StoreError: a folder is no run, or was written by a newer niah.
     """
-    from niah.report.comparison import compare_records
-
     if not runs:
         raise ConfigError("give a run to compare, such as results/latest.")
     records = [run if isinstance(run, RunRecord) else load(run) for run in runs]
-    return compare_records(records, base_kv=base, kvs=kvs, margin=margin, bar=bar)
+    return RunComparison.of(compare_records(records, base_kv=base, kvs=kvs, margin=margin, bar=bar))

@@ -15,7 +15,7 @@ from niah.redact import printable
 
 if TYPE_CHECKING:
     from niah.api import Run
-    from niah.report.surroundings import Surrounding
+    from niah.report.data.surroundings import Surrounding
     from niah.store.schema import Row
     from niah.types import Prompt
 
@@ -88,7 +88,7 @@ def rebuild(record: Run, row: Row, *, trust: bool = False) -> Built:
         trust: do what the folder says for that; see ``niah.runner.reread``.
     """
     from niah.errors import ConfigError
-    from niah.report.surroundings import cut_out
+    from niah.report.data.surroundings import cut_out
     from niah.runner.reread import plan_again
 
     plan = plan_again(record.manifest, record.path, {(row.length, row.trial)}, trust=trust)
@@ -139,7 +139,7 @@ def _time(row: Row) -> str:
 
 
 def _print(record: Run, row: Row, built: Built | None) -> None:
-    from niah.report.surroundings import needle_place, read_surroundings
+    from niah.report.data.surroundings import needle_place, read_surroundings
 
     if built is not None:
         around: Surrounding | None = built.around

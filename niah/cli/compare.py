@@ -13,7 +13,7 @@ from niah.cli.say import say
 from niah.redact import printable
 
 if TYPE_CHECKING:
-    from niah.report.comparison import ComparisonReport
+    from niah.api import RunComparison
 
 _WORSE, _NOT_EQUIVALENT = "worse", "not-equivalent"
 
@@ -53,7 +53,7 @@ def compare(
     missed = _missed(report, max_drop, fail_on)
     code = 1 if missed else 3 if _not_judged(report, max_drop, fail_on) else 0
     if output is not None:
-        from niah.report.comparison_figure import save_edge
+        from niah.report.figures.quality_memory import save_edge
 
         say(str(save_edge(report, output)), err=True)
     if markdown:
@@ -76,9 +76,9 @@ def _check_gates(max_drop: float | None, fail_on: str | None) -> None:
         raise ConfigError(f"--fail-on cannot be {fail_on!r}.{near(fail_on, [_WORSE, _NOT_EQUIVALENT])}")
 
 
-def _missed(report: ComparisonReport, max_drop: float | None, fail_on: str | None) -> list[str]:
+def _missed(report: RunComparison, max_drop: float | None, fail_on: str | None) -> list[str]:
     """Thresholds that were missed, a sentence each."""
-    from niah.report.comparison_text import sentence
+    from niah.report.text.comparison import sentence
 
     missed = []
     for item in report.comparisons:
@@ -91,7 +91,7 @@ def _missed(report: ComparisonReport, max_drop: float | None, fail_on: str | Non
     return missed
 
 
-def _not_judged(report: ComparisonReport, max_drop: float | None, fail_on: str | None) -> list[str]:
+def _not_judged(report: RunComparison, max_drop: float | None, fail_on: str | None) -> list[str]:
     """Settings that a gate could not judge, because a canary failed or the texts are too few for what they seem to
     show: a gate must not pass them in silence."""
     from niah.stats.power import MIN_CONTEXTS
@@ -111,10 +111,10 @@ def _not_judged(report: ComparisonReport, max_drop: float | None, fail_on: str |
     return found
 
 
-def _print(report: ComparisonReport) -> None:
+def _print(report: RunComparison) -> None:
     from rich.console import Console
 
-    from niah.report import comparison_text as text
+    from niah.report.text import comparison as text
 
     console = Console(highlight=False)
     if not console.is_terminal:

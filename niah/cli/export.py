@@ -19,7 +19,7 @@ def export(
     """Write the cells of a run for spreadsheets, data frames, a CI server or a text."""
     from niah.api import load
     from niah.errors import ConfigError
-    from niah.report.export import export as exported
+    from niah.report.text.export import export as exported
     from niah.store.folder import write_atomic
 
     data = exported(load(run), to)

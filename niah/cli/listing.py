@@ -144,7 +144,7 @@ def _models() -> list[dict[str, Any]]:
 
 def _runs(results: Path) -> list[dict[str, Any]]:
     from niah.errors import StoreError
-    from niah.report.summary import summaries
+    from niah.report.data.summary import summaries
     from niah.store.folder import list_runs
     from niah.store.read import RunRecord
     from niah.store.sound import check_manifest

@@ -55,7 +55,7 @@ def show_plan(config: RunConfig, *, as_json: bool, gpu: str | None = None, corre
 
 def _sight(made: Plan, correlation: float | None) -> dict[str, Any]:
     """The smallest drop that the grid sees, and what that takes for granted."""
-    from niah.report.earlier import Correlation, assumed_correlation
+    from niah.report.data.earlier import Correlation, assumed_correlation
     from niah.stats.power import ALPHA, POWER, detectable_drop
 
     contexts = len(made.lengths) * made.config.grid.trials
@@ -80,7 +80,7 @@ def price_list(made: Plan) -> dict[str, Any] | None:
 
 def _money(made: Plan, money: dict[str, Any]) -> list[str]:
     """Lines on what the run costs; none for a model that nobody bills."""
-    from niah.report.cost import dollars
+    from niah.report.data.cost import dollars
     from niah.runner.prices import why_unpriced
 
     prices = money["prices"]

@@ -132,8 +132,8 @@ class Progress:
 
     def summary(self, outcome: Outcome) -> None:
         """The results: a table of settings on stdout, and where the files are."""
-        from niah.report.summary import few_texts
-        from niah.report.tables import summary_table
+        from niah.report.data.summary import few_texts
+        from niah.report.text.tables import summary_table
 
         self.out.print(summary_table(outcome.settings))
         for sentence in few_texts(outcome.settings):
@@ -151,7 +151,7 @@ class Progress:
                 "yellow",
             )
         if outcome.cost_usd is not None:
-            from niah.report.cost import dollars
+            from niah.report.data.cost import dollars
 
             self._say(f"the cells of this run cost {dollars(outcome.cost_usd)}")
         if outcome.status == "interrupted":

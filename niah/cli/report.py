@@ -30,9 +30,9 @@ def report(
     """
     from niah.api import load, write_outputs
     from niah.errors import ConfigError
-    from niah.report.html import write_report
+    from niah.report.data.surroundings import surroundings_of
+    from niah.report.page.html import write_report
     from niah.report.palette import palette_named
-    from niah.report.surroundings import surroundings_of
 
     colors = palette_named(palette)
     if len(runs) > 1 and output is None:

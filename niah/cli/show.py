@@ -26,9 +26,9 @@ def show(
     """Heatmap of each KV setting with n and interval, a table of settings, failures by kind."""
     from niah.api import load
     from niah.errors import ConfigError, near
-    from niah.report.heatmap import record_grid
-    from niah.report.paging import paging_waste
-    from niah.report.summary import failure_kinds, mismatches, summaries, summary_sentences
+    from niah.report.data.grid import record_grid
+    from niah.report.data.paging import paging_waste
+    from niah.report.data.summary import failure_kinds, mismatches, summaries, summary_sentences
 
     record = load(run)
     names = record.kvs()
@@ -43,7 +43,7 @@ def show(
         return
     from rich.console import Console
 
-    from niah.report.tables import summary_table, terminal_heatmap
+    from niah.report.text.tables import summary_table, terminal_heatmap
 
     console = Console(highlight=False)
     color = console.is_terminal and not os.environ.get("NO_COLOR")
@@ -77,7 +77,7 @@ def show(
 def cost_lines(record: Any, wanted: list[str]) -> list[str]:
     """A line per setting and length that has a cost."""
     from niah.grid import length_label
-    from niah.report.cost import dollars, length_costs
+    from niah.report.data.cost import dollars, length_costs
 
     lines = []
     for entry in length_costs(record):
@@ -92,9 +92,9 @@ def cost_lines(record: Any, wanted: list[str]) -> list[str]:
 
 def _document(record: Any, grids: dict[str, Any]) -> dict[str, Any]:
     from niah.api import setting_json
-    from niah.report.cost import length_costs
-    from niah.report.paging import paging_waste
-    from niah.report.summary import summaries
+    from niah.report.data.cost import length_costs
+    from niah.report.data.paging import paging_waste
+    from niah.report.data.summary import summaries
 
     cells = [
         {

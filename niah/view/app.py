@@ -20,9 +20,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from niah.errors import NiahError, StoreError
-from niah.report.html import render_report, script_policy, template_text
+from niah.report.data.surroundings import Surroundings, read_surroundings
+from niah.report.page.html import render_report, script_policy, template_text
 from niah.report.palette import Palette, stops
-from niah.report.surroundings import Surroundings, read_surroundings
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord
 from niah.store.sound import check_manifest

@@ -23,7 +23,7 @@ def test_the_cell_command_names_them() -> None:
 
 
 def test_the_drawer_names_them() -> None:
-    script = (resources.files("niah.report") / "templates" / "report.js").read_text()
+    script = (resources.files("niah.report.page") / "templates" / "report.js").read_text()
     assert '"prefill, this cell\'s share of its context", seconds(get(cell, "prefill_s"))' in script
     assert '"first token, from the start of the whole context", seconds(get(cell, "first_token_s"))' in script
     assert '"total, this cell\'s share of its context", seconds(get(cell, "total_s"))' in script

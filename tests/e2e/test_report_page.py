@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from niah.report.html import write_report
-from niah.report.surroundings import Surrounding, Surroundings
+from niah.report.data.surroundings import Surrounding, Surroundings
+from niah.report.page.html import write_report
 from niah.store.read import RunRecord
 from tests.helpers.browser import chromium, needs_chromium, tab
 from tests.helpers.reports import HOSTILE, make_rows, manifest

@@ -15,7 +15,7 @@ from niah.backends.transformers.session import HFSession
 from niah.engines.base import SessionRequest
 from niah.kv.grammar import parse_one
 from niah.kv.identity import canonical
-from niah.report.asked import setting_lines
+from niah.report.data.asked import setting_lines
 from tests.helpers import ROOT, tiny_models
 
 RESULTS = ROOT / "results"

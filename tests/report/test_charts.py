@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from niah.report.chart import across_lengths, down, steps
-from niah.report.curves import cost_chart, spread_chart, time_charts
-from niah.report.difference import build_difference
-from niah.report.heatmap import build_grid
-from niah.report.logprob import logprob_change_map, logprob_map
-from niah.report.monitor import monitor_charts
-from niah.report.summary import summaries
-from niah.report.svg import difference_picture
-from niah.report.tradeoff import tradeoff_chart
+from niah.report.data.difference import build_difference
+from niah.report.data.grid import build_grid
+from niah.report.data.summary import summaries
+from niah.report.page.chart import across_lengths, down, steps
+from niah.report.page.curves import cost_chart, spread_chart, time_charts
+from niah.report.page.logprob import logprob_change_map, logprob_map
+from niah.report.page.monitor import monitor_charts
+from niah.report.page.svg import difference_picture
+from niah.report.page.tradeoff import tradeoff_chart
 from niah.store.metrics import write_metrics
 from niah.store.read import RunRecord
 from niah.store.schema import Row

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import niah as package
-from niah.report.earlier import assumed_correlation
+from niah.report.data.earlier import assumed_correlation
 from niah.stats.correlation import changes_together
 from niah.stats.pairs import Pairs, join_rows
 from tests.helpers.made_rows import make_rows, simulated_pairs

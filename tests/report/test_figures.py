@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from niah.report.figures import memory_figure, save_memory, save_score, score_figure
+from niah.report.figures.over_length import memory_figure, save_memory, save_score, score_figure
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 from niah.types import KVUsage

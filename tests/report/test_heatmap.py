@@ -10,9 +10,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from niah.report.difference import build_difference, difference_map, points, record_differences, save_difference
-from niah.report.drawing import edges, new_figure, thinned
-from niah.report.heatmap import BROKEN_LABEL, build_grid, heatmap, record_grid, save_heatmap
+from niah.report.data.difference import build_difference, points, record_differences
+from niah.report.data.geometry import edges, thinned
+from niah.report.data.grid import BROKEN_LABEL, build_grid, record_grid
+from niah.report.figures.difference import difference_map, save_difference
+from niah.report.figures.drawing import new_figure
+from niah.report.figures.heatmap import heatmap, save_heatmap
 from niah.stats.intervals import wilson
 from niah.store.read import RunRecord
 from niah.store.schema import Row

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from niah.errors import StoreError
-from niah.report.asked import setting_lines
-from niah.report.html import render_report, write_report
+from niah.report.data.asked import setting_lines
+from niah.report.page.html import render_report, write_report
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 from tests.helpers.known import known

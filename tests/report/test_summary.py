@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from niah.report.summary import (
+from niah.report.data.summary import (
     bytes_per_token,
     failure_kinds,
     human_bytes,

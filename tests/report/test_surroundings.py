@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import niah as package
-from niah.report.surroundings import (
+from niah.report.data.surroundings import (
     FILE,
     Surroundings,
     build_surroundings,

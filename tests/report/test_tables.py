@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from niah.report.heatmap import build_grid, record_grid
+from niah.report.data.grid import build_grid, record_grid
+from niah.report.data.summary import summaries
 from niah.report.palette import CIVIDIS, RGB, difference_color, file_stem, share_color
-from niah.report.summary import summaries
-from niah.report.tables import summary_line, summary_table, terminal_heatmap
+from niah.report.text.tables import summary_line, summary_table, terminal_heatmap
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 

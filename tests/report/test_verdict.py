@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from niah.report.sections import run_view
-from niah.report.verdict import (
+from niah.report.page.sections import run_view
+from niah.report.text.verdict import (
     headline,
     hidden_damage,
     reach_lines,

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
-from niah.report.heatmap import summarize
+from niah.report.data.grid import summarize
 from niah.stats.clustered import LEANING, Context, clustered_interval, contexts_of, is_assumed
 from niah.stats.intervals import Interval, wilson
 from tests.helpers.made_rows import make_row, make_rows

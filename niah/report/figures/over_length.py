@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from niah.grid import length_label
-from niah.report.drawing import new_figure, save_figure, thinned
-from niah.report.heatmap import Grid, record_grid
+from niah.report.data.geometry import thinned
+from niah.report.data.grid import Grid, record_grid
+from niah.report.data.summary import MemoryPoint, human_bytes, memory_points
+from niah.report.figures.drawing import new_figure, save_figure
 from niah.report.palette import series_color
-from niah.report.summary import MemoryPoint, human_bytes, memory_points
 from niah.store.read import RunRecord
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from niah.errors import StoreError
-from niah.report.comparison import manifest_value
+from niah.report.data.comparison import manifest_value
 from niah.stats.correlation import changes_together_over
 from niah.stats.pairs import Pairs, join_rows
 from niah.stats.power import ASSUMED_CORRELATION, MIN_CONTEXTS

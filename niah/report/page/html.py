@@ -12,14 +12,14 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from niah.errors import StoreError
-from niah.report.cells import cell_data, embedded
-from niah.report.difference import build_difference
-from niah.report.logprob import CHANGE_LIMIT, LOWEST
+from niah.report.data.cells import cell_data, embedded
+from niah.report.data.difference import build_difference
+from niah.report.data.surroundings import Surroundings, surroundings_of
+from niah.report.page.logprob import CHANGE_LIMIT, LOWEST
+from niah.report.page.sections import run_view
+from niah.report.page.svg import Map, difference_picture
 from niah.report.palette import DIFFERENCE_LIMIT, WORSE_TO_BETTER, Palette, stops
-from niah.report.sections import run_view
-from niah.report.surroundings import Surroundings, surroundings_of
-from niah.report.svg import Map, difference_picture
-from niah.report.verdict import VerdictLine, headline, run_comparisons, verdict_lines
+from niah.report.text.verdict import VerdictLine, headline, run_comparisons, verdict_lines
 from niah.store.folder import write_atomic
 from niah.store.read import RunRecord
 
@@ -111,7 +111,7 @@ _HEADINGS = (
 @cache
 def environment() -> Environment:
     """Templates with everything escaped that is not marked as safe by a template itself."""
-    loader = PackageLoader("niah.report", "templates")
+    loader = PackageLoader("niah.report.page", "templates")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 

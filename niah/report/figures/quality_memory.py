@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from niah.errors import ConfigError
-from niah.report.comparison import ComparisonReport, point_interval
-from niah.report.drawing import new_figure, save_figure
+from niah.report.data.comparison import ComparisonReport, point_interval
+from niah.report.data.summary import human_bytes
+from niah.report.figures.drawing import new_figure, save_figure
 from niah.report.palette import series_color
-from niah.report.summary import human_bytes
 from niah.stats.pareto import pareto_edge
 
 if TYPE_CHECKING:

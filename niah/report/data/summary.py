@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from niah.grid import counted, off_depths, off_words
-from niah.report.cost import cost_sentence, cost_usd
-from niah.report.difference import build_difference
-from niah.report.heatmap import CellSummary, summarize
+from niah.report.data.cost import cost_sentence, cost_usd
+from niah.report.data.difference import build_difference
+from niah.report.data.grid import CellSummary, summarize
 from niah.stats.clustered import LEANING
 from niah.stats.power import MIN_CONTEXTS
 from niah.store.read import RunRecord, newest

@@ -6,16 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from niah.report.asked import SettingLine, setting_lines, value_text
-from niah.report.chart import Chart
-from niah.report.curves import cost_chart, memory_chart, score_chart, time_charts
-from niah.report.difference import record_differences
-from niah.report.heatmap import record_grid
-from niah.report.logprob import logprob_change_map, logprob_map
-from niah.report.monitor import monitor_charts
-from niah.report.paging import paging_waste
-from niah.report.palette import Palette
-from niah.report.summary import (
+from niah.report.data.asked import SettingLine, setting_lines, value_text
+from niah.report.data.difference import record_differences
+from niah.report.data.grid import record_grid
+from niah.report.data.paging import paging_waste
+from niah.report.data.summary import (
     FailureKind,
     Mismatch,
     SettingSummary,
@@ -25,10 +20,15 @@ from niah.report.summary import (
     summaries,
     summary_sentences,
 )
-from niah.report.svg import Map, difference_picture, grid_map
-from niah.report.tables import summary_line
-from niah.report.tradeoff import tradeoff_chart
-from niah.report.verdict import (
+from niah.report.page.chart import Chart
+from niah.report.page.curves import cost_chart, memory_chart, score_chart, time_charts
+from niah.report.page.logprob import logprob_change_map, logprob_map
+from niah.report.page.monitor import monitor_charts
+from niah.report.page.svg import Map, difference_picture, grid_map
+from niah.report.page.tradeoff import tradeoff_chart
+from niah.report.palette import Palette
+from niah.report.text.tables import summary_line
+from niah.report.text.verdict import (
     ReachLine,
     VerdictLine,
     headline,

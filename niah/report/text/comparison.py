@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from niah.errors import MissingDependency
 from niah.grid import counted, length_label
 from niah.redact import printable
-from niah.report.summary import percent
+from niah.report.data.comparison import Compared, ComparisonReport
+from niah.report.data.summary import percent
 from niah.stats.compare import Comparison
 from niah.stats.effective import EffectiveLength
 from niah.stats.intervals import Interval
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from niah.report.comparison import Compared, ComparisonReport
 
 HEADINGS = (
     *("new", "base", "pairs", "base right", "new right", "Δ points", "95 % interval"),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from niah.report.chart import Chart, Scale, Series, across, down, polyline, px, steps
+from niah.report.page.chart import Chart, Scale, Series, across, down, polyline, px, steps
+from niah.report.page.svg import Label
 from niah.report.palette import series_color
-from niah.report.svg import Label
 from niah.store.metrics import load_samples
 from niah.store.read import RunRecord
 

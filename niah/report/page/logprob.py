@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from niah.report.difference import Difference
-from niah.report.heatmap import Grid
+from niah.report.data.difference import Difference
+from niah.report.data.grid import Grid
+from niah.report.page.svg import Map, Square, build_map, depth_words
 from niah.report.palette import RGB, Palette, blend, difference_color, stops
-from niah.report.svg import Map, Square, build_map, depth_words
 
 # full colors of the fixed scales, natural log: a chance of 1 in 150, and a change by a factor of 2.7
 LOWEST = -5.0

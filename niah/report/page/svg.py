@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from niah.grid import counted, length_label
-from niah.report.comparison_text import p_text
-from niah.report.difference import Difference, PairSummary, points
-from niah.report.drawing import edges, thinned
-from niah.report.heatmap import CellSummary, Grid
+from niah.report.data.difference import Difference, PairSummary, points
+from niah.report.data.geometry import edges, thinned
+from niah.report.data.grid import CellSummary, Grid
+from niah.report.data.summary import percent
 from niah.report.palette import EMPTY, PALING, Palette, blend, difference_color, share_color
-from niah.report.summary import percent
+from niah.report.text.comparison import p_text
 
 _LEFT, _TOP, _BOTTOM, _RIGHT = 46, 6, 42, 8
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from niah.grid import length_label
 from niah.redact import printable
-from niah.report.heatmap import BROKEN_LABEL, FEW_TRIALS, OFF_LABEL, CellSummary, Grid
+from niah.report.data.grid import BROKEN_LABEL, FEW_TRIALS, OFF_LABEL, CellSummary, Grid
+from niah.report.data.summary import SettingSummary, percent
 from niah.report.palette import RGB, Palette, share_color
-from niah.report.summary import SettingSummary, percent
 from niah.stats.clustered import LEANING
 from niah.stats.power import MIN_CONTEXTS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from niah.errors import ConfigError, near
-from niah.report.summary import bytes_per_token
+from niah.report.data.summary import bytes_per_token
 from niah.stats.clustered import clustered_interval, contexts_of
 from niah.stats.compare import MARGIN, CellDifference, Comparison, cell_differences
 from niah.stats.correlation import changes_together
@@ -23,8 +23,7 @@ from niah.store.schema import Row
 from niah.types import JSON
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import RenderableType
+    pass
 
 # what makes two runs ask different questions: where to find it in run.json, and what it is called
 _TEXT_FIELDS = (
@@ -166,28 +165,6 @@ class ComparisonReport:
             "corrected": self.corrected,
             "exit": exit_code,
         }
-
-    def frame(self) -> pd.DataFrame:
-        """One line a comparison, with the names of ``--json``; intervals become ``_low`` and ``_high`` columns.
-
-        Raises:
-            MissingDependency: pandas is not installed.
-        """
-        from niah.report.comparison_text import comparison_frame
-
-        return comparison_frame(self)
-
-    def table(self) -> RenderableType:
-        """The table of the command line, for a terminal or a notebook."""
-        from niah.report.comparison_text import verdict_table
-
-        return verdict_table(self)
-
-    def markdown(self) -> str:
-        """For a pull request."""
-        from niah.report.comparison_text import markdown
-
-        return markdown(self)
 
 
 def compare_records(

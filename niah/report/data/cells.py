@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from niah.report.surroundings import Surrounding, Surroundings
+from niah.report.data.surroundings import Surrounding, Surroundings
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 

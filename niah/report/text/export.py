@@ -12,8 +12,8 @@ from typing import Any
 
 from niah.errors import ConfigError, near
 from niah.grid import length_label
-from niah.report.comparison_text import escaped
-from niah.report.summary import few_texts, summaries
+from niah.report.data.summary import few_texts, summaries
+from niah.report.text.comparison import escaped
 from niah.store.read import RunRecord, flat_columns, flat_row, parquet_bytes
 from niah.store.schema import Row
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from niah.grid import length_label
-from niah.report.drawing import thinned
-from niah.report.svg import Label
+from niah.report.data.geometry import thinned
+from niah.report.page.svg import Label
 
 Scale = Callable[[float], float]
 Point = tuple[float, float]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from niah.report.chart import (
+from niah.report.data.summary import SettingSummary, human_bytes, percent
+from niah.report.page.chart import (
     LEFT,
     PLOT_WIDTH,
     SHAPES,
@@ -19,9 +20,8 @@ from niah.report.chart import (
     polyline,
     px,
 )
+from niah.report.page.svg import Label
 from niah.report.palette import series_color
-from niah.report.summary import SettingSummary, human_bytes, percent
-from niah.report.svg import Label
 from niah.stats.pareto import Point, pareto_edge
 
 _NAME_HEIGHT = 14

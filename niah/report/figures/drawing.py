@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from niah.errors import MissingDependency
 from niah.grid import length_label
 from niah.redact import printable
+from niah.report.data.geometry import Box, _x_edges, _y_edges, thinned
 from niah.report.palette import EMPTY, PALING
 from niah.store.folder import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_MOST_TICKS = 16
-
-
-def edges(centers: Sequence[float]) -> list[float]:
-    """Borders of adjoining squares around ascending centers, halfway between neighbors: one more than centers."""
-    if len(centers) == 1:
-        return [centers[0] - 0.5, centers[0] + 0.5]
-    middles = [(a + b) / 2 for a, b in pairwise(centers)]
-    return [2 * centers[0] - middles[0], *middles, 2 * centers[-1] - middles[-1]]
 
 
 def new_figure(width_inches: float, height_inches: float) -> Figure:
@@ -73,27 +62,6 @@ def grid_axes(lengths: Sequence[int], depths: Sequence[float]) -> Axes:
     width = min(14.0, 2.6 + 0.62 * max(4, len(lengths)))
     height = min(11.0, 1.7 + 0.33 * max(4, len(depths)))
     return new_figure(width, height).add_subplot()
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """Borders of one square in the axes' data: tokens and percent."""
-
-    left: float
-    right: float
-    top: float
-    bottom: float
-
-    def at(self, across: float, down: float) -> tuple[float, float]:
-        """A point inside, 0–1 from the left and from the top, on the log scale of the x axis."""
-        return self.left * (self.right / self.left) ** across, self.top + (self.bottom - self.top) * down
-
-
-def square(lengths: Sequence[int], depths: Sequence[float], length: int, depth: float) -> Box:
-    """Where one square of a grid lies."""
-    across, down = _x_edges(lengths), _y_edges(depths)
-    column, row = lengths.index(length), depths.index(depth)
-    return Box(across[column], across[column + 1], down[row], down[row + 1])
 
 
 def draw_mesh(
@@ -149,12 +117,6 @@ def draw_mesh(
     bar.outline.set_visible(False)
 
 
-def thinned(values: Sequence[float]) -> list[float]:
-    """At most sixteen of the values, evenly taken, for labels that do not run into each other."""
-    step = math.ceil(len(values) / _MOST_TICKS)
-    return list(values[::step])
-
-
 def size_inches(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes as they stand before the layout is made."""
     box = ax.get_window_extent()
@@ -187,16 +149,6 @@ def stamp(ax: Axes, text: str) -> None:
         0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize=13, fontweight="bold",
         color="#a40000", bbox=look, zorder=9,
     )  # fmt: skip
-
-
-def _x_edges(lengths: Sequence[int]) -> list[float]:
-    return [2.0**place for place in edges([math.log2(length) for length in lengths])]
-
-
-def _y_edges(depths: Sequence[float]) -> list[float]:
-    if len(depths) == 1:
-        return [0.0, 100.0]
-    return edges([100 * depth for depth in depths])
 
 
 def fill(ax: Axes, box: Box, start: float, hatch: str) -> None:

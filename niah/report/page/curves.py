@@ -8,7 +8,9 @@ from statistics import median, quantiles
 from typing import Any
 
 from niah.grid import length_label
-from niah.report.chart import (
+from niah.report.data.grid import ASSUMED_NOTE, CellSummary, Grid
+from niah.report.data.summary import MemoryPoint, human_bytes, percent
+from niah.report.page.chart import (
     SHAPES,
     Chart,
     Mark,
@@ -24,10 +26,8 @@ from niah.report.chart import (
     polyline,
     px,
 )
-from niah.report.heatmap import ASSUMED_NOTE, CellSummary, Grid
+from niah.report.page.svg import Label
 from niah.report.palette import series_color
-from niah.report.summary import MemoryPoint, human_bytes, percent
-from niah.report.svg import Label
 from niah.store.read import RunRecord
 from niah.store.schema import Row
 

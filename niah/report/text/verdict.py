@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from niah.errors import ConfigError
 from niah.grid import counted
-from niah.report.comparison import Compared, compare_records
-from niah.report.comparison_text import nats_interval, p_text, points_interval, signed_nats, verdict_words
-from niah.report.difference import points
+from niah.report.data.comparison import Compared, compare_records
+from niah.report.data.difference import points
+from niah.report.text.comparison import nats_interval, p_text, points_interval, signed_nats, verdict_words
 from niah.stats.compare import Comparison
 from niah.stats.effective import EffectiveLength, effective_length
 from niah.stats.intervals import Interval
