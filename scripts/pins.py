@@ -1,7 +1,8 @@
 """Exact versions of what a set of requirements needs, as pip resolves them; the heads of requirements/*.txt call it.
 
 ``python scripts/pins.py requirements/run.txt '.[transformers]'`` writes the file anew behind its comments. Versions
-that the file has are kept; ``--upgrade`` takes the newest.
+that the file has are kept; ``--upgrade`` takes the newest. ``--frozen`` writes down what this environment has instead,
+where pip would resolve more than is needed: without torch, which is installed before, and without weights.
 """
 
 from __future__ import annotations
@@ -27,11 +28,22 @@ def resolved(wanted: list[str], constraints: Path | None) -> dict[str, str]:
     return {name: version.partition("+")[0] for name, version in found.items() if name != "niah-kv"}
 
 
+def frozen(path: Path) -> dict[str, str]:
+    """Name and version of all packages of this environment, without torch and those that only carry weights."""
+    apart = {"torch", "niah-kv"}
+    for other in ("models.txt", "gemma3.txt"):
+        apart |= {line.partition("==")[0] for line in (path.parent / other).read_text().splitlines()}
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "list", "--format", "json"]
+    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    tools = {"pip", "setuptools", "wheel"}
+    return {item["name"]: item["version"] for item in found if item["name"] not in apart | tools}
+
+
 def main(path: Path, wanted: list[str], *, upgrade: bool) -> None:
     lines = path.read_text().splitlines()
     head = [line for line in lines if not _PIN.match(line)]
     left_out = {line.partition("==")[0] for name in _included(head, path) for line in name.read_text().splitlines()}
-    pins = resolved(wanted, None if upgrade else path)
+    pins = frozen(path) if wanted == ["--frozen"] else resolved(wanted, None if upgrade else path)
     kept = [f"{name}=={version}" for name, version in pins.items() if name not in left_out]
     path.write_text("\n".join([*head, *sorted(kept, key=str.lower)]) + "\n")
 
