@@ -23,7 +23,7 @@ def build(name: str, lengths: str, depths: str, task: str) -> None:
     shop = PromptBuilder(config, INFO, max(sizes))
     started = time.perf_counter()
     shop.segmented(0)
-    tokenised_s = time.perf_counter() - started
+    tokenized_s = time.perf_counter() - started
     spans, prompts = [], 0
     for length in sizes:
         for index, layout in enumerate(shop.layouts(parse_depths(depths))):
@@ -31,7 +31,7 @@ def build(name: str, lengths: str, depths: str, task: str) -> None:
             prompts += len(shop.prompts(Group(length, 0, index, layout)))
             spans.append(time.perf_counter() - started)
     print(
-        f"{name:<34} text+tokens {tokenised_s:6.2f} s   {prompts} prompts {sum(spans):6.2f} s"
+        f"{name:<34} text+tokens {tokenized_s:6.2f} s   {prompts} prompts {sum(spans):6.2f} s"
         f"   last context {spans[-1]:5.2f} s   peak {peak_mib():,.0f} MiB",
         flush=True,
     )

@@ -75,11 +75,11 @@ async def bare(url: str, bodies: list[dict[str, Any]]) -> float:
 
 def plan_of(url: str, cells: int, out: str) -> Any:
     from niah.api import plan_run
-    from niah.config import build_config, normalise
+    from niah.config import build_config, normalize
 
     backend = {"name": "openai", "base_url": url, "concurrency": AT_ONCE}
     grid = {"lengths": LENGTH, "depths": "20", "trials": cells // 20}
-    return plan_run(build_config(normalise({"backend": backend, "model": "echo", "out": out, "grid": grid})))
+    return plan_run(build_config(normalize({"backend": backend, "model": "echo", "out": out, "grid": grid})))
 
 
 def rss_mib() -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from niah._version import __version__
-from niah.config import RunConfig, build_config, normalise, plugin_files
+from niah.config import RunConfig, build_config, normalize, plugin_files
 from niah.config import merge as merge_layers
 from niah.errors import ConfigError, MissingDependency
 from niah.registry import add_file
@@ -327,7 +327,7 @@ def run(config: RunConfig | Mapping[str, Any] | None = None, /, *, fresh: bool =
     grid: dict[str, Any] = {k: settings.pop(k) for k in ("lengths", "depths", "trials", "seed") if k in settings}
     if "trials" in grid:
         grid["auto_trials"] = False  # a number replaces an auto of the config; "auto" sets it again
-    data = merge_layers(normalise(base), normalise(settings), {"grid": grid} if grid else {})
+    data = merge_layers(normalize(base), normalize(settings), {"grid": grid} if grid else {})
     outcome = execute(plan_run(build_config(data)), fresh=fresh, command="niah.run(…)")
     return load(outcome.folder)
 

@@ -246,7 +246,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ConfigError(f"{str(path)!r} must hold a mapping such as 'model: smollm2', not {type(data).__name__}.")
     _refuse_secrets(data, str(path), "")
-    return normalise({str(k): v for k, v in data.items()})
+    return normalize({str(k): v for k, v in data.items()})
 
 
 def _refuse_secrets(data: Any, where: str, prefix: str) -> None:
@@ -267,7 +267,7 @@ def _refuse_secrets(data: Any, where: str, prefix: str) -> None:
         raise ConfigError(f"{where}: {what} holds a key. Keys come from the environment or .env only.")
 
 
-def normalise(data: Mapping[str, Any]) -> dict[str, Any]:
+def normalize(data: Mapping[str, Any]) -> dict[str, Any]:
     """Short forms to full ones: ``backend: oracle``, ``backend: {name: oracle, window: 8}``, ``kv: bf16,int8``.
 
     ``lengths``, ``depths``, ``trials`` and ``seed`` go to the grid, as flags do; ``plugins`` may be one file.
@@ -403,7 +403,7 @@ def apply_sets(data: dict[str, Any], sets: Sequence[str]) -> dict[str, Any]:
             inner[key] = {}
             inner = inner[key]
         inner[keys[-1]] = value
-        data = merge(data, normalise(layer) if keys[0] in _NAMED and len(keys) == 1 else layer)
+        data = merge(data, normalize(layer) if keys[0] in _NAMED and len(keys) == 1 else layer)
     return data
 
 

@@ -22,7 +22,7 @@ from niah import registry
 from niah.backends.transformers.attention import register
 from niah.backends.transformers.check_formats import format_problems
 from niah.backends.transformers.check_structure import structure_problems
-from niah.backends.transformers.load import Loaded, ready
+from niah.backends.transformers.load import LoadedModel, ready
 from niah.backends.transformers.method import Running, Setting, open_running
 from niah.errors import NiahError
 from niah.kv.config import KVConfig
@@ -36,7 +36,7 @@ GIB = 1024**3
 DECODED = 16
 COMBINED = ["streaming(sinks=4,window=512,positions=original)", "infini(512,update=linear)", "int8+window(512)",
             "k8v4+window(512)", "gqa(1)+int8"]  # fmt: skip
-# logits of device and CPU, as a share of their spread: rounding may fall either way in a quantised cache
+# logits of device and CPU, as a share of their spread: rounding may fall either way in a quantized cache
 EXACT_LIMIT, ROUNDED_LIMIT = 1e-3, 0.1
 
 
@@ -204,7 +204,7 @@ def _common(*, small: bool) -> dict[str, Any]:
 MODELS = {"llama": llama, "gemma3": gemma3, "deepseek": deepseek}
 
 
-def built(name: str, device: torch.device, dtype: torch.dtype, *, small: bool) -> tuple[Loaded, ModelShape]:
+def built(name: str, device: torch.device, dtype: torch.dtype, *, small: bool) -> tuple[LoadedModel, ModelShape]:
     kind, config = MODELS[name](small=small)
     torch.manual_seed(0)
     loaded = ready(kind(config).to(dtype).eval().to(device), register())
@@ -253,15 +253,15 @@ def logits_against_cpu(device: torch.device) -> Iterator[dict[str, Any]]:
         for kv in settings():
             if refusal(kv, shape, device):
                 continue
-            unquantised = replace(kv, keys=Plain("fp32"), values=Plain("fp32")) if kv.keys == Plain("bf16") else kv
-            elsewhere = replace(unquantised, offload=None)
-            logits = [_last_logits(there, unquantised, shape, ids), _last_logits(here, elsewhere, shape, ids)]
+            unquantized = replace(kv, keys=Plain("fp32"), values=Plain("fp32")) if kv.keys == Plain("bf16") else kv
+            elsewhere = replace(unquantized, offload=None)
+            logits = [_last_logits(there, unquantized, shape, ids), _last_logits(here, elsewhere, shape, ids)]
             off = float((logits[0] - logits[1]).abs().mean() / logits[1].std())
             limit = ROUNDED_LIMIT if kv.is_quantized or kv.keys.element != "bf16" else EXACT_LIMIT
             yield {"model": name, "kv": kv.name, "off": off, "ok": off < limit, "why": f"off by {off:.2e} of {limit:g}"}
 
 
-def _last_logits(loaded: Loaded, kv: KVConfig, shape: ModelShape, ids: list[int]) -> torch.Tensor:
+def _last_logits(loaded: LoadedModel, kv: KVConfig, shape: ModelShape, ids: list[int]) -> torch.Tensor:
     with open_running(Setting(loaded, kv, shape)) as running:
         held = _filled(running, ids, 128)
         return running.prefill(held, [5], len(ids))[-1].float().cpu()
@@ -304,7 +304,7 @@ def measure_all(report: Report, device: torch.device, lengths: list[int], until:
                     print(_line(finding), flush=True)
 
 
-def measure(finding: Finding, loaded: Loaded, kv: KVConfig, shape: ModelShape, chunk: int) -> float:
+def measure(finding: Finding, loaded: LoadedModel, kv: KVConfig, shape: ModelShape, chunk: int) -> float:
     """Prefill and decode; returns the seconds taken."""
     started = time.monotonic()
     ids = torch.randint(3, 100, (finding.length,), generator=torch.Generator().manual_seed(3)).tolist()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from niah.config import RunConfig, apply_sets, build_config, load_yaml, merge, named_from_text, normalise, split_list
+from niah.config import RunConfig, apply_sets, build_config, load_yaml, merge, named_from_text, normalize, split_list
 from niah.errors import ConfigError
 from niah.kv.grammar import parse_one
 
@@ -30,7 +30,7 @@ def test_yaml_short_and_long_forms(tmp_path: Path) -> None:
 
 def test_saved_config_builds_itself_again() -> None:
     config = build_config(apply_sets({}, ["backend=oracle", "backend.window=7", "grid.trials=4", "kv=bf16,int8"]))
-    assert build_config(normalise(config.to_json())) == config
+    assert build_config(normalize(config.to_json())) == config
 
 
 def test_sets_win_and_reach_plugins() -> None:

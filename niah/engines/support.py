@@ -10,7 +10,7 @@ from niah.kv.aspects import ASPECTS, aspects
 from niah.kv.config import KVConfig
 from niah.types import Problem
 
-# element and layout of an unquantised side
+# element and layout of an unquantized side
 UNQUANTIZED = frozenset({("auto", "none"), ("bf16", "none"), ("fp16", "none"), ("fp32", "none")})
 
 

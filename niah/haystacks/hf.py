@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from niah.errors import ConfigError, MissingDependency, near
-from niah.haystacks.text import PARAGRAPH, normalised, seeded_stride
+from niah.haystacks.text import PARAGRAPH, normalized, seeded_stride
 from niah.models.hub import out_of_reach, quiet
 from niah.paths import as_path
 from niah.prompts import sentences
@@ -102,7 +102,7 @@ class HfDataset:
                 f"haystack 'hf:{self._source.argument}': column {self.column!r} holds {type(value).__name__}, "
                 "not text; choose another with #COLUMN."
             )
-        text = normalised(value)
+        text = normalized(value)
         if text:
             yield text
 

@@ -67,7 +67,7 @@ def seeded_stride(seed: str, count: int) -> int:
     return stride
 
 
-def normalised(text: str) -> str:
+def normalized(text: str) -> str:
     """The text with ``\\n`` line ends and without a byte order mark or outer white space."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").strip()
 
@@ -155,7 +155,7 @@ _SAMPLE_BYTES = 4096
 
 
 def _decoded(raw: bytes, name: str) -> str:
-    """Text of UTF-8 bytes, or of UTF-16 and UTF-32 with their mark, normalised."""
+    """Text of UTF-8 bytes, or of UTF-16 and UTF-32 with their mark, normalized."""
     encoding = next((encoding for mark, encoding in _MARKS if raw.startswith(mark)), "utf-8")
     if encoding == "utf-8":
         _refuse_binary(raw, name)
@@ -168,7 +168,7 @@ def _decoded(raw: bytes, name: str) -> str:
     zero = text.find("\0")
     if zero >= 0:
         raise ConfigError(f"haystack 'text': {name} is binary: NUL at character {zero}. Convert it to UTF-8 text.")
-    return normalised(text)
+    return normalized(text)
 
 
 def _refuse_binary(raw: bytes, name: str) -> None:

@@ -71,7 +71,7 @@ def parse_kv(
 
 
 def reference_for(native_dtype: str) -> KVConfig:
-    """The unquantised setting in a model's own 16-bit type, ``bf16`` or ``fp16``.
+    """The unquantized setting in a model's own 16-bit type, ``bf16`` or ``fp16``.
 
     Raises:
         ConfigError: another type.

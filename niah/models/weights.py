@@ -30,7 +30,7 @@ _MXFP4_BITS = 4.25
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """Parameters by how checkpoints quantise them: embeddings usually not, experts sometimes alone."""
+    """Parameters by how checkpoints quantize them: embeddings usually not, experts sometimes alone."""
 
     embedding: int
     dense: int

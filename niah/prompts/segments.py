@@ -1,4 +1,4 @@
-"""A haystack stream tokenised once: one array of token ids with sentence offsets, cut anywhere afterwards for free."""
+"""A haystack stream tokenized once: one array of token ids with sentence offsets, cut anywhere afterwards for free."""
 
 from __future__ import annotations
 
@@ -128,10 +128,10 @@ def _joins(left: str, right: str) -> bool:
     return (left.isdigit() and right.isdigit()) or (left.isalpha() and right.isalpha())
 
 
-def tokenise(
+def tokenize(
     haystack: Haystack, stream: int, tokenizer: Tokenizer, need_tokens: int, *, may_end: bool = False
 ) -> Segmented:
-    """Read a stream until it has ``need_tokens`` and the builder's slack, and tokenise every sentence once.
+    """Read a stream until it has ``need_tokens`` and the builder's slack, and tokenize every sentence once.
 
     The start of the result depends on haystack, stream and tokenizer alone: a larger ``need_tokens`` only makes it
     longer, so a prompt comes out the same whatever else is in the run.

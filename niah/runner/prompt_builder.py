@@ -11,7 +11,7 @@ from niah.engines.base import ModelInfo
 from niah.grid import seed_from
 from niah.prompts.builder import build_context
 from niah.prompts.haystack import Haystack, HaystackPlugin
-from niah.prompts.segments import Segmented, tokenise
+from niah.prompts.segments import Segmented, tokenize
 from niah.prompts.task import ContextLayout, TaskOptions, TaskPlugin
 from niah.runner.sizing import Sizer
 from niah.types import Case, Prompt
@@ -58,7 +58,7 @@ class PromptBuilder:
                 self._segmented.pop(next(iter(self._segmented)))
             stream = self.config.grid.seed * STREAMS_PER_SEED + trial
             need = self._own(self.max_length)
-            self._segmented[trial] = tokenise(self.source, stream, self.info.tokenizer, need, may_end=True)
+            self._segmented[trial] = tokenize(self.source, stream, self.info.tokenizer, need, may_end=True)
         return self._segmented[trial]
 
     def is_coarse(self, length: int, trial: int) -> bool:

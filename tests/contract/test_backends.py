@@ -150,18 +150,18 @@ def test_out_of_memory_is_a_failure_and_not_a_miss(
     niah: Command, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import niah as package
-    from niah.backends.transformers.load import Loaded
+    from niah.backends.transformers.load import LoadedModel
 
-    step = Loaded.step
+    step = LoadedModel.step
 
     def sometimes(
-        self: Loaded, ids: list[int], positions: list[int], cache: Any, mask: Any = None, keep: Any = None
+        self: LoadedModel, ids: list[int], positions: list[int], cache: Any, mask: Any = None, keep: Any = None
     ) -> Any:
         if positions[0] > 600 and mask is None:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
         return step(self, ids, positions, cache, mask, keep)
 
-    monkeypatch.setattr(Loaded, "step", sometimes)
+    monkeypatch.setattr(LoadedModel, "step", sometimes)
     said = niah("run", "-m", tiny_folder, "-l", "512,2k", "-d", "2", "-n", "1", "--kv", "bf16", "--out", tmp_path)
     assert said.code == 3
     rows = package.load(tmp_path).rows

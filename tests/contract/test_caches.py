@@ -92,7 +92,7 @@ def test_the_backend_says_what_the_files_store() -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), [("optimum.quanto", "quanto4"), ("hqq", "hqq4")])
-def test_quantisers_of_packages_are_covered_where_they_are_installed(module: str, name: str) -> None:
+def test_quantizers_of_packages_are_covered_where_they_are_installed(module: str, name: str) -> None:
     if find_spec(module.partition(".")[0]) is None:
         pytest.skip(f"{module} is not installed: its presets are not tested here")
     assert f"{name}(group_size=32)" in {kv.name for kv in PRESETS}
@@ -177,7 +177,7 @@ def test_a_window_layer_never_holds_more_than_window_and_chunk(kv: KVConfig) -> 
 @pytest.mark.parametrize("kind", sorted(tiny_models.ALL))
 @pytest.mark.parametrize("name", ["fp32", "kivi2(8,16)", "k8v4"])
 def test_full_precision_equals_the_library_cache(kind: str, name: str) -> None:
-    """Also through a quantised setting that leaves every layer out."""
+    """Also through a quantized setting that leaves every layer out."""
     kv = FP32
     if name != "fp32":
         count = len(_shape(kind).layers)
@@ -203,7 +203,7 @@ def test_attention_reads_what_is_stored_already_in_prefill(kv: KVConfig) -> None
     read_keys, read_values = layer.update(keys, values)
     again = [side.read(torch.float32) for side in layer._sides]
     if kv.prefill_reads == "raw_chunk":
-        # a package's quantiser comes after the pass that brought the context, as in transformers
+        # a package's quantizer comes after the pass that brought the context, as in transformers
         assert layer.reads_raw
         assert torch.allclose(read_keys, keys, atol=0.02)
         assert not torch.allclose(again[0], keys, atol=0.02)
@@ -263,7 +263,7 @@ def test_a_crop_is_exact_or_refused(kv: KVConfig) -> None:
 
 
 def test_kivi_keeps_what_a_group_does_not_hold() -> None:
-    """Keys whole residuals, values all but the newest: read back exactly where nothing is quantised."""
+    """Keys whole residuals, values all but the newest: read back exactly where nothing is quantized."""
     layer = build_cache(parse_one("kivi2(group_size=8,residual=16)"), _shape("llama")).layers[0]
     keys, values = torch.randn(2, 1, 2, 40, 32, generator=torch.Generator().manual_seed(3))
     read_keys, read_values = layer.update(keys, values)

@@ -16,7 +16,7 @@ from niah.backends.transformers.alone import answer_alone
 from niah.backends.transformers.cache.layer import StoredLayer
 from niah.backends.transformers.check_structure import ROTATABLE
 from niah.backends.transformers.formats.plain import PlainCodec
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.method import Running, Setting, open_running
 from niah.backends.transformers.packed import Question, answer_packed
 from niah.backends.transformers.plugin import PLUGIN
@@ -46,7 +46,7 @@ GPU = Host(device="cuda", cores=8)
 
 
 def _full(text: str) -> KVConfig:
-    """The setting with unquantised sides in fp32, so that only the method makes a difference."""
+    """The setting with unquantized sides in fp32, so that only the method makes a difference."""
     kv = parse_one(text)
     return replace(kv, keys=Plain("fp32"), values=Plain("fp32")) if kv.keys == Plain("bf16") else kv
 
@@ -60,7 +60,7 @@ PAIRS = [(kind, text) for kind in KINDS for text in SETTINGS if _runs(kind, text
 
 
 @contextmanager
-def running(loaded: Loaded, kv: KVConfig) -> Iterator[Running]:
+def running(loaded: LoadedModel, kv: KVConfig) -> Iterator[Running]:
     with torch.inference_mode(), open_running(Setting(loaded, kv, tiny_models.shape_of(loaded))) as run:
         yield run
 

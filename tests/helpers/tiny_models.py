@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from niah.backends.transformers.attention import register
-from niah.backends.transformers.load import Loaded, ready
+from niah.backends.transformers.load import LoadedModel, ready
 from niah.models.shape import ModelShape
 
 VOCABULARY = 97
@@ -39,19 +39,19 @@ def _common(**more: Any) -> dict[str, Any]:
     }
 
 
-def llama(dtype: torch.dtype = torch.float32) -> Loaded:
+def llama(dtype: torch.dtype = torch.float32) -> LoadedModel:
     """4 layers, 6 heads over 2 KV heads of 32."""
     config = LlamaConfig(**_common(num_hidden_layers=4, num_attention_heads=6, num_key_value_heads=2, head_dim=32))
     return made_ready(LlamaForCausalLM, config, dtype)
 
 
-def one_layer() -> Loaded:
+def one_layer() -> LoadedModel:
     """A single layer: what its cache does not hold cannot have been passed on by another."""
     config = LlamaConfig(**_common(num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, head_dim=32))
     return made_ready(LlamaForCausalLM, config, torch.float32)
 
 
-def mistral() -> Loaded:
+def mistral() -> LoadedModel:
     """Every layer with a window of 24."""
     config = MistralConfig(
         **_common(num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=32, sliding_window=24)
@@ -59,7 +59,7 @@ def mistral() -> Loaded:
     return made_ready(MistralForCausalLM, config, torch.float32)
 
 
-def gemma3() -> Loaded:
+def gemma3() -> LoadedModel:
     """One KV head; two window layers of 24 for each full one."""
     config = Gemma3TextConfig(
         **_common(
@@ -74,7 +74,7 @@ def gemma3() -> Loaded:
     return made_ready(Gemma3ForCausalLM, config, torch.float32)
 
 
-def deepseek() -> Loaded:
+def deepseek() -> LoadedModel:
     """MLA with the real latent: 512 elements and 64 of rotary key; 2 layers, one of them with experts."""
     config = DeepseekV3Config(
         **_common(num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, moe_intermediate_size=32)
@@ -88,7 +88,7 @@ def deepseek() -> Loaded:
     return made_ready(DeepseekV3ForCausalLM, config, torch.float32)
 
 
-def gpt_oss() -> Loaded:
+def gpt_oss() -> LoadedModel:
     """Learned sinks, every second layer with a window of 24; eager attention, as SDPA has no learned sinks."""
     config = GptOssConfig(
         **_common(num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32, sliding_window=24)
@@ -100,7 +100,7 @@ def gpt_oss() -> Loaded:
     return made_ready(GptOssForCausalLM, config, torch.float32, attention="eager")
 
 
-def family(model_type: str) -> Loaded:
+def family(model_type: str) -> LoadedModel:
     """A random model of a family, 3 layers, 4 heads over 2 KV heads of 32."""
     from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -109,7 +109,7 @@ def family(model_type: str) -> Loaded:
     return made_ready(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config, torch.float32)
 
 
-def made_ready(kind: Any, config: Any, dtype: torch.dtype = torch.float32, attention: str | None = None) -> Loaded:
+def made_ready(kind: Any, config: Any, dtype: torch.dtype = torch.float32, attention: str | None = None) -> LoadedModel:
     torch.manual_seed(7)
     model = kind(config)
     # random weights of the usual size give almost equal logits everywhere; larger ones make decoding depend on context
@@ -120,7 +120,7 @@ def made_ready(kind: Any, config: Any, dtype: torch.dtype = torch.float32, atten
     return ready(model.to(dtype).eval(), attention or register())
 
 
-def shape_of(loaded: Loaded) -> ModelShape:
+def shape_of(loaded: LoadedModel) -> ModelShape:
     return ModelShape.from_config(loaded.model.config.to_dict(), name="tiny")
 
 

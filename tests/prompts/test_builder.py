@@ -10,7 +10,7 @@ import pytest
 
 from niah.errors import CellError, ConfigError
 from niah.prompts.builder import build_context, context_text, min_length, overhead_tokens
-from niah.prompts.segments import TRAIL, Segmented, tokenise
+from niah.prompts.segments import TRAIL, Segmented, tokenize
 from niah.prompts.tokens import COMPLETION, Template, Tokenizer, WordTokenizer
 from niah.types import Case, Needle
 from tests.helpers.small_tokenizers import KINDS, Lines, Village, tokenizer
@@ -48,7 +48,7 @@ def cases(depths: dict[str, float], instruction: str = "Numbers are hidden below
 
 
 def village(tok: Tokenizer, *, every_line: bool = False, need: int = 4000) -> Segmented:
-    return tokenise(Village(every_line=every_line), 0, tok, need)
+    return tokenize(Village(every_line=every_line), 0, tok, need)
 
 
 @pytest.mark.parametrize("every_line", [False, True])
@@ -200,7 +200,7 @@ def test_without_instruction_or_template() -> None:
 
 def test_a_haystack_without_spaces() -> None:
     tok = WordTokenizer()
-    made = tokenise(Lines([f"村人{chr(0x4E00 + i)}は橋を渡った。" for i in range(300)]), 0, tok, 1000)
+    made = tokenize(Lines([f"村人{chr(0x4E00 + i)}は橋を渡った。" for i in range(300)]), 0, tok, 1000)
     prompt = build_context(tok, CHAT, made, cases({"Oslo": 0.5}), 1000, 16)[0]
     assert "。 The special magic number for Oslo is 8471926. 村人" in context_text(prompt, tok)
 
@@ -214,7 +214,7 @@ def even_lines() -> list[str]:
 def test_a_cut_falls_before_a_word() -> None:
     tok = WordTokenizer()
     lines = even_lines()
-    made = tokenise(Lines(lines), 0, tok, 1000)
+    made = tokenize(Lines(lines), 0, tok, 1000)
     assert len(set(made.offsets[2:] - made.offsets[1:-1])) == 1
     endings = set()
     for length in range(1000, 1012):
@@ -229,7 +229,7 @@ def test_a_cut_falls_before_a_word() -> None:
 
 def test_a_needle_after_a_cut_starts_a_paragraph() -> None:
     tok = WordTokenizer()
-    made = tokenise(Lines(even_lines()), 0, tok, 1000)
+    made = tokenize(Lines(even_lines()), 0, tok, 1000)
     texts = [
         context_text(build_context(tok, CHAT, made, cases({"Oslo": 1.0}), length, 16)[0], tok)
         for length in range(1000, 1008)
@@ -240,7 +240,7 @@ def test_a_needle_after_a_cut_starts_a_paragraph() -> None:
 def test_a_cut_keeps_characters_whole() -> None:
     tok = tokenizer("gpt2")
     # one length for all and no spaces: a character is three tokens here, and no place starts a word
-    made = tokenise(Lines(["村人村人橋橋渡渡村人村人橋橋渡渡。"] * 200), 0, tok, 1000)
+    made = tokenize(Lines(["村人村人橋橋渡渡村人村人橋橋渡渡。"] * 200), 0, tok, 1000)
     for length in range(1000, 1012):
         prompt = build_context(tok, CHAT, made, cases({"Oslo": 0.5}), length, 16)[0]
         assert prompt.token_count + prompt.answer_budget == length
@@ -274,14 +274,14 @@ def test_shortest_length() -> None:
 
 def test_haystack_too_short() -> None:
     tok = WordTokenizer()
-    made = tokenise(Village(limit=30), 0, tok, 100)
+    made = tokenize(Village(limit=30), 0, tok, 100)
     with pytest.raises(ConfigError, match=f"the haystack has {made.token_total}"):
         build_context(tok, CHAT, made, cases({"Oslo": 0.5}), 9000, 16)
 
 
 def test_the_whole_source_can_be_used() -> None:
     tok = tokenizer("llama3")
-    made = tokenise(Village(limit=30, every_line=True), 0, tok, 100)
+    made = tokenize(Village(limit=30, every_line=True), 0, tok, 100)
     asked = cases({"Oslo": 0.5})
     length = overhead_tokens(tok, CHAT, made, asked, 16) + made.token_total - 5
     prompt = build_context(tok, CHAT, made, asked, length, 16)[0]
@@ -303,7 +303,7 @@ def test_cases_must_belong_together() -> None:
 
 def test_an_answer_given_away_is_noticed() -> None:
     tok = WordTokenizer()
-    made = tokenise(Lines(["The sum was 8471926 then."] + [f" Line {i} is here." for i in range(500)]), 0, tok, 900)
+    made = tokenize(Lines(["The sum was 8471926 then."] + [f" Line {i} is here." for i in range(500)]), 0, tok, 900)
     with pytest.raises(CellError, match="stands 2 times") as caught:
         build_context(tok, CHAT, made, cases({"Oslo": 0.5}), 1000, 16)
     assert caught.value.kind == "needle_lost"

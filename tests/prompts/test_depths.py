@@ -20,7 +20,7 @@ from niah.haystacks.text import Text
 from niah.prompts.breaks import nearest_place, place
 from niah.prompts.builder import build_context, context_text, min_length
 from niah.prompts.haystack import Haystack
-from niah.prompts.segments import CLOSED, Segmented, count_whole, tokenise
+from niah.prompts.segments import CLOSED, Segmented, count_whole, tokenize
 from niah.prompts.tokens import Template, Tokenizer
 from niah.tasks import multikey, single
 from niah.types import Prompt
@@ -35,7 +35,7 @@ BOUNDS = {1024: 0.02, 4096: 0.01}
 
 @cache
 def odd(name: str, kind: str) -> Segmented:
-    return tokenise(Text(odd_text(name), repeat=False), 0, tokenizer(kind), 4096, may_end=True)
+    return tokenize(Text(odd_text(name), repeat=False), 0, tokenizer(kind), 4096, may_end=True)
 
 
 def prompts_of(task: Any, made: Segmented, tok: Tokenizer, length: int, seed: int = 1) -> Iterator[list[Prompt]]:
@@ -100,7 +100,7 @@ def check_depths(name: str, kind: str) -> None:
 
 def test_full_stops_that_a_tokenizer_joins_with_what_follows() -> None:
     tok = tokenizer("bare")
-    made = tokenise(noise.Noise(), 0, tok, 4096)
+    made = tokenize(noise.Noise(), 0, tok, 4096)
     assert made.mode == "offsets"
     assert (made.kinds == CLOSED).mean() > 0.9
     for task in (single, multikey):
@@ -132,7 +132,7 @@ def test_texts_of_sentences_give_the_prompts_that_they_gave(kind: str, source: s
         "needles": needles.PLUGIN.open(needles.PLUGIN.options(), ""),
     }
     tok = tokenizer(kind)
-    made = tokenise(opened[source], 0, tok, 16_384)
+    made = tokenize(opened[source], 0, tok, 16_384)
     hashes = [
         prompt.sha256
         for length in (1024, 4096)
@@ -146,16 +146,16 @@ def test_texts_of_sentences_give_the_prompts_that_they_gave(kind: str, source: s
 
 def test_coarse_is_a_matter_of_sentences_and_of_the_length() -> None:
     tok = tokenizer("words")
-    lines = tokenise(chronicle.PLUGIN.open(chronicle.PLUGIN.options(), ""), 0, tok, 100_000)
+    lines = tokenize(chronicle.PLUGIN.open(chronicle.PLUGIN.options(), ""), 0, tok, 100_000)
     assert not any(lines.is_coarse(length) for length in (256, 1024, 8192, 100_000))
     letters = odd("letters", "words")
     assert letters.is_coarse(1024)
     # a long run does not change what a short one is
-    longer = tokenise(Text(odd_text("letters"), repeat=True), 0, tok, 60_000, may_end=True)
+    longer = tokenize(Text(odd_text("letters"), repeat=True), 0, tok, 60_000, may_end=True)
     assert longer.is_coarse(1024)
-    assert tokenise(Text(odd_text("long sentences"), repeat=True), 0, tok, 200_000).is_coarse(4096)
+    assert tokenize(Text(odd_text("long sentences"), repeat=True), 0, tok, 200_000).is_coarse(4096)
     # where a sentence is a small part of the prompt, its borders are near enough to every depth
-    assert not tokenise(Text(odd_text("long sentences"), repeat=True), 0, tok, 200_000).is_coarse(200_000)
+    assert not tokenize(Text(odd_text("long sentences"), repeat=True), 0, tok, 200_000).is_coarse(200_000)
 
 
 def test_a_first_sentence_longer_than_the_prompt_is_cut() -> None:
@@ -195,7 +195,7 @@ def test_the_nearest_place_prefers_words_then_marks_then_characters() -> None:
     tok = tokenizer("words")
 
     def text_before(text: str, share: float) -> str:
-        ids = tokenise(Text(text, repeat=True), 0, tok, 600, may_end=True).ids[:600]
+        ids = tokenize(Text(text, repeat=True), 0, tok, 600, may_end=True).ids[:600]
         found = nearest_place(tok, ids, share * len(ids), 600)
         assert found is not None
         return tok.decode(ids[: found.at].tolist())
@@ -209,7 +209,7 @@ def test_the_nearest_place_prefers_words_then_marks_then_characters() -> None:
 
 def test_no_place_inside_a_character() -> None:
     tok = tokenizer("gpt2")
-    ids = tokenise(Text("村人橋渡" * 900, repeat=True), 0, tok, 600).ids[:600]
+    ids = tokenize(Text("村人橋渡" * 900, repeat=True), 0, tok, 600).ids[:600]
     found = [at for at in range(1, 600) if place(tok, ids, at) is not None]
     assert 0 < len(found) <= 600 / 2
     assert all("\ufffd" not in tok.decode(ids[2:at].tolist()) for at in found)

@@ -9,7 +9,7 @@ from niah.errors import ConfigError
 from niah.haystacks import noise
 from niah.prompts import segments
 from niah.prompts.haystack import Haystack
-from niah.prompts.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, count_whole, tokenise
+from niah.prompts.segments import CLOSED, LEAD, PARAGRAPH, TRAIL, count_whole, tokenize
 from tests.helpers.small_tokenizers import KINDS, Lines, Village, tokenizer
 
 _ANCHOR = "Read on."
@@ -39,7 +39,7 @@ class FixedWidth:
     [("words", "segments"), ("gpt2", "segments"), ("gemma", "segments"), ("llama2", "segments"), ("llama3", "offsets")],
 )
 def test_mode(kind: str, mode: str) -> None:
-    assert tokenise(Village(), 0, tokenizer(kind), 100).mode == mode
+    assert tokenize(Village(), 0, tokenizer(kind), 100).mode == mode
 
 
 @pytest.mark.parametrize("every_line", [False, True])
@@ -48,7 +48,7 @@ def test_equals_tokenising_the_whole(kind: str, every_line: bool, monkeypatch: p
     monkeypatch.setattr(segments, "_BLOCK_CHARS", 700)
     monkeypatch.setattr(segments, "_BATCH_SEGMENTS", 50)
     tok = tokenizer(kind)
-    made = tokenise(Village(every_line=every_line, limit=220), 0, tok, 2000)
+    made = tokenize(Village(every_line=every_line, limit=220), 0, tok, 2000)
     assert made.sentence_total == 220
     text = _ANCHOR + "".join(made.pieces)
     ids, starts = tok.encode_offsets(text)
@@ -60,7 +60,7 @@ def test_equals_tokenising_the_whole(kind: str, every_line: bool, monkeypatch: p
 @pytest.mark.parametrize("kind", KINDS)
 def test_sentences_can_be_cut_out(kind: str) -> None:
     tok = tokenizer(kind)
-    made = tokenise(Village(), 0, tok, 2000)
+    made = tokenize(Village(), 0, tok, 2000)
     assert made.ids.dtype == np.int32
     assert made.offsets.dtype == np.int64
     assert len(made.offsets) == len(made.kinds) == made.sentence_total + 1
@@ -74,7 +74,7 @@ def test_sentences_can_be_cut_out(kind: str) -> None:
 
 
 def test_fused_line_breaks_are_marked() -> None:
-    made = tokenise(Village(), 0, tokenizer("llama3"), 2000)
+    made = tokenize(Village(), 0, tokenizer("llama3"), 2000)
     for piece, kind in zip(made.pieces, made.kinds[:-1], strict=True):
         assert kind == (TRAIL if piece.startswith(PARAGRAPH) else LEAD)
 
@@ -82,7 +82,7 @@ def test_fused_line_breaks_are_marked() -> None:
 def test_a_boundary_inside_a_token_is_closed() -> None:
     tok = FixedWidth()
     lines = Lines(["Abcdefg.", " Second one.", " Third is here.", " Fourth and the last."])
-    made = tokenise(lines, 0, tok, 4)
+    made = tokenize(lines, 0, tok, 4)
     # characters before each boundary, with the anchor: 8, 18, 30, 45; only multiples of four start a token
     assert made.kinds.tolist() == [LEAD, CLOSED, CLOSED, CLOSED, LEAD]
     assert tok.decode(made.ids.tolist()) == "".join(made.pieces)
@@ -90,8 +90,8 @@ def test_a_boundary_inside_a_token_is_closed() -> None:
 
 def test_a_longer_need_only_adds() -> None:
     for kind in ("gpt2", "llama3"):
-        short = tokenise(Village(), 0, tokenizer(kind), 500)
-        long = tokenise(Village(), 0, tokenizer(kind), 60_000)
+        short = tokenize(Village(), 0, tokenizer(kind), 500)
+        long = tokenize(Village(), 0, tokenizer(kind), 60_000)
         assert short.token_total >= 500 + segments.SLACK_TOKENS
         assert long.token_total > 60_000
         assert long.ids[: short.token_total].tolist() == short.ids.tolist()
@@ -102,11 +102,11 @@ def test_a_longer_need_only_adds() -> None:
 
 def test_streams_differ() -> None:
     tok = tokenizer("words")
-    assert tokenise(Village(), 0, tok, 100).pieces != tokenise(Village(), 1, tok, 100).pieces
+    assert tokenize(Village(), 0, tok, 100).pieces != tokenize(Village(), 1, tok, 100).pieces
 
 
 def test_arrays_cannot_be_changed() -> None:
-    made = tokenise(Village(), 0, tokenizer("words"), 100)
+    made = tokenize(Village(), 0, tokenizer("words"), 100)
     with pytest.raises(ValueError, match="read-only"):
         made.ids[0] = 1
 
@@ -121,7 +121,7 @@ def test_blocks_meet_where_tokens_span_sentences(block_chars: int, monkeypatch: 
     ]
     for kind, source in sources:
         tok = FixedWidth() if kind == "fixed" else tokenizer(kind)
-        made = tokenise(source, 0, tok, 100, may_end=True)
+        made = tokenize(source, 0, tok, 100, may_end=True)
         text = _ANCHOR + "".join(made.pieces)
         seen = tok.decode(made.ids.tolist())
         # the first token may begin in what stands before the text, and the last one reach over its end
@@ -132,7 +132,7 @@ def test_blocks_meet_where_tokens_span_sentences(block_chars: int, monkeypatch: 
 def test_source_too_short() -> None:
     for kind in ("gpt2", "llama3"):
         with pytest.raises(ConfigError) as caught:
-            tokenise(Village(limit=10), 3, tokenizer(kind), 5000)
+            tokenize(Village(limit=10), 3, tokenizer(kind), 5000)
         message = str(caught.value)
         assert "stream 3" in message
         assert "5000 are needed" in message
@@ -142,7 +142,7 @@ def test_source_too_short() -> None:
 
 def test_empty_source() -> None:
     with pytest.raises(ConfigError, match="is empty"):
-        tokenise(Lines([]), 0, tokenizer("words"), 1)
+        tokenize(Lines([]), 0, tokenizer("words"), 1)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_count_whole(words: str, count: int) -> None:
 
 
 def test_contains_ignores_case() -> None:
-    made = tokenise(Lines(["The road to Oslo.", " It is 8471926 yards."]), 0, tokenizer("words"), 5)
+    made = tokenize(Lines(["The road to Oslo.", " It is 8471926 yards."]), 0, tokenizer("words"), 5)
     assert made.contains("OSLO")
     assert made.contains("8471926")
     assert made.contains("road to oslo")
@@ -163,7 +163,7 @@ def test_contains_ignores_case() -> None:
 
 
 def test_collisions_count_only_what_a_length_can_use() -> None:
-    made = tokenise(Village(), 0, tokenizer("words"), 30_000)
+    made = tokenize(Village(), 0, tokenizer("words"), 30_000)
     near, far = made.pieces[5], made.pieces[-2]
     assert made.collides(1000)(near.strip())
     assert made.contains(far.strip())

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from niah.prompts.builder import build_context, context_text, min_length
-from niah.prompts.segments import TRAIL, Segmented, count_whole, tokenise
+from niah.prompts.segments import TRAIL, Segmented, count_whole, tokenize
 from niah.prompts.tokens import COMPLETION, Template
 from niah.tasks import multikey
 from niah.types import Placement
@@ -20,7 +20,7 @@ ANSWER_TOKENS = 20
 
 @cache
 def village(kind: str, every_line: bool) -> Segmented:
-    return tokenise(Village(every_line=every_line), 0, tokenizer(kind), 8000)
+    return tokenize(Village(every_line=every_line), 0, tokenizer(kind), 8000)
 
 
 @pytest.mark.parametrize("kind", KINDS)

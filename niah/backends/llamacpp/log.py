@@ -72,7 +72,7 @@ class EngineReport:
 
     Attributes:
         window: tokens that window layers attend to; None for a model without.
-        rotated: sides (``k``, ``v``) whose heads llama.cpp rotates before it quantises them.
+        rotated: sides (``k``, ``v``) whose heads llama.cpp rotates before it quantizes them.
         keeps_all: whether window layers were told to keep all tokens (``swa_full``).
     """
 

@@ -16,7 +16,7 @@ class LlamaCppOptions(BackendOptions):
     Attributes:
         threads: CPU threads; None is what ``OMP_NUM_THREADS`` says, else the cores of this process.
         gpu_layers: layers on a GPU, where the engine is built for one; -1 is all that it can place there.
-        flash_attn: the same for every KV setting of a run; a quantised value cache needs it.
+        flash_attn: the same for every KV setting of a run; a quantized value cache needs it.
         swa_full: window layers keep all tokens, so that their cache can be reused from any position; costs memory.
         batch, ubatch: tokens of one prefill step, logical and physical.
         template: ``auto`` uses the model's chat template where it has one, else plain completion.

@@ -12,7 +12,7 @@ from niah.kv.memory.formulas import head_problem, setting_of_layer
 from niah.models.shape import LayerShape, ModelShape
 from niah.types import Problem
 
-# quantisers of packages by layout: module, and distribution
+# quantizers of packages by layout: module, and distribution
 PACKAGES = {"quanto": ("optimum.quanto", "optimum-quanto"), "hqq": ("hqq", "hqq")}
 
 

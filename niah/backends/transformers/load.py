@@ -59,7 +59,7 @@ def pick_dtype(wanted: str, device: torch.device) -> torch.dtype:
 
 
 @dataclass
-class Loaded:
+class LoadedModel:
     """A model ready to run, with what differs between models and releases already settled.
 
     Attributes:
@@ -112,7 +112,7 @@ class Loaded:
         return torch.zeros(mask.shape, dtype=self.dtype, device=mask.device).masked_fill_(~mask, lowest)
 
 
-def load_model(options: TransformersOptions, info: ModelInfo) -> Loaded:
+def load_model(options: TransformersOptions, info: ModelInfo) -> LoadedModel:
     """Load weights on the chosen device.
 
     Raises:
@@ -213,11 +213,11 @@ def _cannot(name: str, reason: str) -> str:
     )
 
 
-def ready(model: Any, attention: str) -> Loaded:
+def ready(model: Any, attention: str) -> LoadedModel:
     """A model that is on its device already, with what differs between models settled."""
     config = model.config.get_text_config()
     parameter = next(model.parameters())
-    return Loaded(
+    return LoadedModel(
         model=model,
         device=parameter.device,
         dtype=parameter.dtype,

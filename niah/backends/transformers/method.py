@@ -18,7 +18,7 @@ from transformers.cache_utils import Cache
 from niah import registry
 from niah.backends.transformers.cache.build import build_cache
 from niah.backends.transformers.cache.layer import StoredLayer
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.packed import View
 from niah.errors import ConfigError
 from niah.kv.config import KVConfig
@@ -36,7 +36,7 @@ class Setting:
         load: options of the backend with which another process would load the same model.
     """
 
-    loaded: Loaded
+    loaded: LoadedModel
     kv: KVConfig
     shape: ModelShape
     source: str = ""

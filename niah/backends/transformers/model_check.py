@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import torch
 
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.method import Running, Setting
 from niah.backends.transformers.rope_sides import RopeSides, restart
 from niah.engines.base import ModelInfo, SessionRequest
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from niah.backends.transformers.session import HFSession
 
 TOLERANCE_NATS = 1e-2
-# where the weights do not fit in fp32, or are quantised: sums of a few bf16 log-probabilities differ by some tenths
+# where the weights do not fit in fp32, or are quantized: sums of a few bf16 log-probabilities differ by some tenths
 COARSE_TOLERANCE_NATS = 1.0
 SHORT_TOKENS = 96
 # a context ends so far behind a length at which something switches
@@ -74,7 +74,7 @@ class Checked:
         return f"packed answers equal plain passes within {self.widest_nats:.1g} nats ({self.dtype}; {lengths} tokens)"
 
 
-def checked_model(loaded: Loaded, info: ModelInfo, options: TransformersOptions, max_length: int) -> str:
+def checked_model(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, max_length: int) -> str:
     """Check a model, or find that it was checked before; returns what goes into the record.
 
     Args:
@@ -104,7 +104,7 @@ class Switches:
     attention: tuple[int, ...] = ()
 
 
-def switches_of(loaded: Loaded) -> Switches:
+def switches_of(loaded: LoadedModel) -> Switches:
     """What the loaded model and its config say."""
     config = loaded.model.config.get_text_config().to_dict()
     named = {int(value) for key, value in _numbers(config) if _SWITCHES.search(key) and 1 < value < MOST_TOKENS}
@@ -133,7 +133,7 @@ def context_lengths(shape: ModelShape, switches: Switches, max_length: int) -> t
     return tuple(sorted({tokens for tokens in wanted if 0 < tokens <= most})) or (max(1, most),)
 
 
-def compare(loaded: Loaded, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Checked:
+def compare(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Checked:
     """Ask behind each context through a session of the backend, and compare with plain passes.
 
     Raises:
@@ -175,7 +175,9 @@ def _told(info: ModelInfo) -> Iterator[None]:
         ) from err
 
 
-def _furthest(loaded: Loaded, info: ModelInfo, session: HFSession, group: Sequence[Prompt], tolerance: float) -> float:
+def _furthest(
+    loaded: LoadedModel, info: ModelInfo, session: HFSession, group: Sequence[Prompt], tolerance: float
+) -> float:
     widest = 0.0
     for prompt, reply in zip(group, session.ask(list(group)), strict=True):
         if not isinstance(reply, Answer):
@@ -190,7 +192,7 @@ def _of(info: ModelInfo) -> str:
 
 
 def _difference(
-    loaded: Loaded, info: ModelInfo, prompt: Prompt, reply: Answer, outputs: dict[str, list[int]], tolerance: float
+    loaded: LoadedModel, info: ModelInfo, prompt: Prompt, reply: Answer, outputs: dict[str, list[int]], tolerance: float
 ) -> float:
     """How far the expected answer's log-probability, and what was said, are from a plain pass, in nats."""
     before = prompt.ids()
@@ -221,7 +223,7 @@ def _refuse(info: ModelInfo, prompt: Prompt, own: float, plain: float, differenc
     )
 
 
-def _plain(loaded: Loaded, before: Sequence[int], answer: Sequence[int]) -> torch.Tensor:
+def _plain(loaded: LoadedModel, before: Sequence[int], answer: Sequence[int]) -> torch.Tensor:
     """Log-probabilities ``[len(answer), vocab]`` in one forward pass: no cache, mask or positions of ours."""
     config = loaded.model.config.get_text_config()
     own = config._attn_implementation  # noqa: SLF001
@@ -237,7 +239,7 @@ def _plain(loaded: Loaded, before: Sequence[int], answer: Sequence[int]) -> torc
     return logits[-len(answer) :].float().log_softmax(-1)
 
 
-def _ids(shape: ModelShape, loaded: Loaded, count: int) -> list[int]:
+def _ids(shape: ModelShape, loaded: LoadedModel, count: int) -> list[int]:
     """Ordinary tokens at random; the first hundred and the last of a vocabulary are often special ones."""
     config = loaded.model.config.get_text_config()
     size = int(config.vocab_size)
@@ -259,7 +261,7 @@ def _group(ids: Sequence[int], tokens: int) -> list[Prompt]:
 
 
 @contextmanager
-def _computing(loaded: Loaded) -> Iterator[tuple[Loaded, float]]:
+def _computing(loaded: LoadedModel) -> Iterator[tuple[LoadedModel, float]]:
     """The model in fp32 for as long as the block lasts, where that is possible, and the tolerance that goes with it.
 
     Widening 16-bit weights and narrowing them again gives the same weights.
@@ -287,7 +289,7 @@ def _fits(device: torch.device, elements: int) -> bool:
     return 4 * elements < int(psutil.virtual_memory().available)
 
 
-def _kept_file(loaded: Loaded, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Path:
+def _kept_file(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Path:
     """Where the result is kept: by the model, the code, the libraries and the machine's kind of device."""
     parts = [
         info.revision,

@@ -353,7 +353,7 @@ def _attention_backends(llm: Any) -> list[str]:
 
 
 def _scales(llm: Any, cache_dtype: str) -> str:
-    """Where the scales of a quantised cache come from."""
+    """Where the scales of a quantized cache come from."""
     if "fp8" not in cache_dtype:
         dynamic = "per_token_head" in cache_dtype or cache_dtype.startswith("turboquant_")
         return "dynamic" if dynamic else "none"

@@ -8,7 +8,7 @@ from typing import Any
 from niah.errors import ConfigError
 from niah.models.config_context import rope_sections
 
-# what reads each kind of quantised weights; the library itself is asked whether it is there
+# what reads each kind of quantized weights; the library itself is asked whether it is there
 _PACKAGES = {
     "gptq": "optimum gptqmodel",
     "awq": "gptqmodel",
@@ -57,7 +57,7 @@ def check_loadable(source: str, model: str, *, trust_remote_code: bool, revision
         _check_rope(config, model)
     asked = getattr(config, "quantization_config", None)
     if asked is not None:
-        _check_quantised(asked, model)
+        _check_quantized(asked, model)
 
 
 def _check_names(folder: Path, model: str) -> None:
@@ -121,7 +121,7 @@ def needs_own_code(model: str) -> str:
     )
 
 
-def _check_quantised(asked: Any, model: str) -> None:
+def _check_quantized(asked: Any, model: str) -> None:
     from transformers.quantizers import AutoHfQuantizer
     from transformers.utils import logging
 

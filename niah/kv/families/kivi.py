@@ -11,7 +11,7 @@ RESIDUAL = 128
 
 
 def kivi_preset(bits: int) -> KVPreset:
-    """The preset of ``bits`` (2 or 4): whole residuals of keys are quantised, values as soon as they leave theirs."""
+    """The preset of ``bits`` (2 or 4): whole residuals of keys are quantized, values as soon as they leave theirs."""
     name, element = f"kivi{bits}", f"int{bits}"
 
     def make(group_size: int, residual: int) -> KVConfig:

@@ -33,7 +33,7 @@ def check_setting(shape: ModelShape, kv: KVConfig) -> None:
 
     Raises:
         ConfigError: groups that do not divide the head size, heads that cannot be merged, layers that are not there, or
-            a quantised latent.
+            a quantized latent.
     """
     count = len(shape.layers)
     for skip in kv.skip_layers:

@@ -1,4 +1,4 @@
-"""The unquantised cache in bfloat16."""
+"""The unquantized cache in bfloat16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unquantised cache in float16."""
+"""The unquantized cache in float16."""
 
 from __future__ import annotations
 

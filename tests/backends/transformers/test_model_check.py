@@ -12,7 +12,7 @@ import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from niah.backends.transformers import model_check as _model_check
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.model_check import Switches, checked_model, compare, context_lengths, switches_of
 from niah.backends.transformers.options import TransformersOptions
 from niah.backends.transformers.rope_sides import RopeSides
@@ -25,7 +25,7 @@ from tests.helpers import tiny_models
 OPTIONS = TransformersOptions(threads=1)
 
 
-def _info(loaded: Loaded, revision: str = "local:1") -> ModelInfo:
+def _info(loaded: LoadedModel, revision: str = "local:1") -> ModelInfo:
     shape = replace(tiny_models.shape_of(loaded), context_tokens=512)
     return ModelInfo("tiny", "", revision, WordTokenizer(), COMPLETION, shape=shape)
 
@@ -64,13 +64,13 @@ def _blind(step: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("fault", [_late, _blind])
 def test_a_fault_ends_the_run_with_both_numbers(fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = tiny_models.llama()
-    step = Loaded.step
+    step = LoadedModel.step
 
-    def faulty(self: Loaded, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def faulty(self: LoadedModel, *args: Any, **kwargs: Any) -> torch.Tensor:
         found: torch.Tensor = fault(lambda *a: step(self, *a))(*args, **kwargs)
         return found
 
-    monkeypatch.setattr(Loaded, "step", faulty)
+    monkeypatch.setattr(LoadedModel, "step", faulty)
     with pytest.raises(BackendUnavailable, match=r"is -\d+\.\d{4}, and in a plain forward pass -\d+\.\d{4}") as caught:
         compare(loaded, _info(loaded), OPTIONS, (96,))
     assert caught.value.exit_code == 4

@@ -10,7 +10,7 @@ from transformers import DynamicCache
 
 from niah.backends.transformers.cache.build import build_cache
 from niah.backends.transformers.cache.layer import StoredLayer
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.packed import Question, answer_packed, room_needed
 from niah.kv.config import KVConfig
 from niah.kv.formats import Plain
@@ -32,7 +32,7 @@ def _context(length: int) -> list[int]:
     return torch.randint(3, tiny_models.VOCABULARY, (length,), generator=torch.Generator().manual_seed(1)).tolist()
 
 
-def _packed(loaded: Loaded, context: list[int], questions: list[Question], chunk: int = 16) -> list[StoredLayer]:
+def _packed(loaded: LoadedModel, context: list[int], questions: list[Question], chunk: int = 16) -> list[StoredLayer]:
     cache = build_cache(FP32, tiny_models.shape_of(loaded))
     with torch.inference_mode():
         for start in range(0, len(context), chunk):
@@ -51,7 +51,7 @@ def _packed(loaded: Loaded, context: list[int], questions: list[Question], chunk
     return list(cache.layers)
 
 
-def _alone(loaded: Loaded, ids: list[int], steps: int) -> list[int]:
+def _alone(loaded: LoadedModel, ids: list[int], steps: int) -> list[int]:
     """Greedy decoding of one prompt with the library's own cache and masks."""
     out: list[int] = []
     with torch.inference_mode():
@@ -67,7 +67,7 @@ def _alone(loaded: Loaded, ids: list[int], steps: int) -> list[int]:
     return out
 
 
-def _gold_logprob(loaded: Loaded, ids: list[int], gold: list[int]) -> float:
+def _gold_logprob(loaded: LoadedModel, ids: list[int], gold: list[int]) -> float:
     with torch.inference_mode():
         logits = loaded.model(input_ids=torch.tensor([[*ids, *gold]])).logits[0, len(ids) - 1 : -1]
     return float(logits.float().log_softmax(-1).gather(1, torch.tensor(gold)[:, None]).sum())

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausalLM
 
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.method import Running, Setting
 from niah.backends.transformers.methods.ring import Ring
 from niah.backends.transformers.options import TransformersOptions
@@ -45,14 +45,14 @@ def _config(kind: type, rope: dict[str, Any]) -> Any:
     )
 
 
-def longrope() -> Loaded:
+def longrope() -> LoadedModel:
     half = 96 // 4 // 2
     rope = {"rope_type": "longrope", "factor": 8.0, "original_max_position_embeddings": SWITCH}
     rope |= {"short_factor": [1.0] * half, "long_factor": [1.0 + 3 * i for i in range(half)]}
     return tiny_models.made_ready(Phi3ForCausalLM, _config(Phi3Config, rope))
 
 
-def dynamic() -> Loaded:
+def dynamic() -> LoadedModel:
     config = _config(LlamaConfig, {"rope_type": "dynamic", "factor": 4.0})
     config.max_position_embeddings = SWITCH
     return tiny_models.made_ready(LlamaForCausalLM, config)
@@ -74,7 +74,7 @@ def _prompts(context: list[int], tails: tuple[int, ...] = (4, 9, 15)) -> list[Pr
     ]
 
 
-def _session(loaded: Loaded, *, reuse: bool, chunk: int = 16) -> HFSession:
+def _session(loaded: LoadedModel, *, reuse: bool, chunk: int = 16) -> HFSession:
     shape = tiny_models.shape_of(loaded)
     info = ModelInfo("tiny", "", "", WordTokenizer(), COMPLETION, shape=replace(shape, context_tokens=512))
     request = SessionRequest(FP32, 512, reuse=reuse, is_complete=lambda *_: False)

@@ -15,7 +15,7 @@ from niah.engines.checkpoint.describe import describe_model
 from niah.engines.checkpoint.template import DEFAULT_DATE, read_template
 from niah.errors import ConfigError
 from niah.prompts.builder import build_context
-from niah.prompts.segments import tokenise
+from niah.prompts.segments import tokenize
 from niah.prompts.tokens import FastTokenizer, Template
 from niah.types import Case, Needle, Prompt
 from tests.helpers.known import known
@@ -47,7 +47,7 @@ def _prompt(info: ModelInfo, lead: str = "") -> Prompt:
         gold=" 7412839" if lead else "7412839",
         scorer="exact",
     )
-    segmented = tokenise(Village(), 0, info.tokenizer, 600)
+    segmented = tokenize(Village(), 0, info.tokenizer, 600)
     return build_context(info.tokenizer, info.template, segmented, [case], 600, 24)[0]
 
 

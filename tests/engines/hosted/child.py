@@ -20,7 +20,7 @@ import niah.haystacks.chronicle.plugin
 import niah.haystacks.noise
 import niah.scoring.exact
 import niah.tasks.multikey  # noqa: F401
-from niah.config import build_config, normalise
+from niah.config import build_config, normalize
 from niah.errors import NiahError
 from niah.prompts import segments
 from tests.helpers.loopback import close_other_sockets
@@ -33,7 +33,7 @@ def run(settings: dict[str, Any], heard: str) -> None:
     segments.SLACK_TOKENS = 512
     api.write_outputs = lambda *_: []
     try:
-        code = api.execute(api.plan_run(build_config(normalise(settings)))).exit_code
+        code = api.execute(api.plan_run(build_config(normalize(settings)))).exit_code
     except NiahError as err:
         code = err.exit_code
         with open(heard, "a") as file:  # noqa: PTH123

@@ -172,7 +172,7 @@ def test_kivi_comes_close_to_bits_plus_one(bits: int, asymptotic: int) -> None:
 
 
 def test_kivi_by_hand_at_an_odd_length() -> None:
-    # T = 300: keys 256 quantised + 44 in 16 bit; values 172 quantised + 128 in 16 bit
+    # T = 300: keys 256 quantized + 44 in 16 bit; values 172 quantized + 128 in 16 bit
     keys = 256 * 128 // 4 + 256 // 32 * 128 * 4 + 44 * 128 * 2
     values = 172 * (128 // 4 + 128 // 32 * 4) + 128 * 128 * 2
     assert kv_bytes(one_head(128), kivi(2), 300) == keys + values
@@ -244,7 +244,7 @@ def test_infini_memory_is_constant_beyond_the_segment() -> None:
         (KVConfig("gqa", kv_heads=1), "MLA latent"),
     ],
 )
-def test_latents_are_not_quantised(kv: KVConfig, match: str) -> None:
+def test_latents_are_not_quantized(kv: KVConfig, match: str) -> None:
     with pytest.raises(ConfigError, match=match):
         kv_bytes(builtin_shape("deepseek-v3"), kv, 1)
 

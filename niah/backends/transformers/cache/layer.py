@@ -12,7 +12,7 @@ from transformers.cache_utils import CacheLayerMixin
 
 from niah.registry import Plugin
 
-# unquantised element types
+# unquantized element types
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 # slots by which a layer grows when nobody has reserved room: a few large steps copy less than many small ones
 GROWTH_SLOTS = 512
@@ -145,7 +145,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
     """A layer that keeps K and V as their codecs store them, and gives attention only what it has stored.
 
     Every token, also of the prompt and of the chunk being processed, is read back from storage, as the paged kernels
-    of serving engines do; so a quantised format acts on prefill as well as on decoding.
+    of serving engines do; so a quantized format acts on prefill as well as on decoding.
 
     Args:
         keys, values: how the two sides are stored.

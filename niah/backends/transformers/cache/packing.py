@@ -12,7 +12,7 @@ import torch
 MIN_SCALE = 6.104e-5
 
 
-def quantise(groups: torch.Tensor, dim: int, bits: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def quantize(groups: torch.Tensor, dim: int, bits: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(codes uint8 of the same shape, fp16 scales, fp16 minima); the latter two with size 1 along ``dim``."""
     levels = 2**bits - 1
     low, high = groups.aminmax(dim=dim, keepdim=True)

@@ -8,7 +8,7 @@ import torch
 from transformers import cache_utils
 
 from niah.backends.transformers.cache.layer import CacheFormat, Side
-from niah.backends.transformers.cache.library import LibrarySide
+from niah.backends.transformers.cache.packaged import PackagedSide
 from niah.backends.transformers.support import FORMATS
 from niah.kv.formats import Hqq
 
@@ -23,17 +23,17 @@ class _HQQ:
             nbits=stored.bits, axis_key=_AXIS, axis_value=_AXIS, q_group_size=stored.group_size
         )
 
-    def quantise(self, states: torch.Tensor) -> Any:
+    def quantize(self, states: torch.Tensor) -> Any:
         if not self._layer.is_initialized:
             self._layer.lazy_initialization(states[:, :, :0], states[:, :, :0])
         return self._layer._quantize(states, axis=_AXIS)  # noqa: SLF001
 
-    def restore(self, quantised: Any) -> torch.Tensor:
-        states: torch.Tensor = self._layer._dequantize(quantised)  # noqa: SLF001
+    def restore(self, quantized: Any) -> torch.Tensor:
+        states: torch.Tensor = self._layer._dequantize(quantized)  # noqa: SLF001
         return states
 
-    def tensors(self, quantised: Any) -> tuple[torch.Tensor, ...]:
-        payload, meta = quantised
+    def tensors(self, quantized: Any) -> tuple[torch.Tensor, ...]:
+        payload, meta = quantized
         return payload, meta["scale"], meta["zero"]
 
     def whole(self, states: torch.Tensor) -> int:
@@ -41,7 +41,7 @@ class _HQQ:
 
 
 def _side(stored: Hqq, residual: int, dtype: torch.dtype) -> Side:  # noqa: ARG001
-    return LibrarySide(_HQQ(stored), stored.element, dtype)
+    return PackagedSide(_HQQ(stored), stored.element, dtype)
 
 
 PLUGIN = CacheFormat("hqq", "hqq in transformers' QuantizedCache", FORMATS["hqq"], side=_side)

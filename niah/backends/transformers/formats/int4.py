@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from niah.backends.transformers.cache.layer import CacheFormat, Codec
-from niah.backends.transformers.cache.packing import pack, quantise, restore, unpack
+from niah.backends.transformers.cache.packing import pack, quantize, restore, unpack
 from niah.backends.transformers.support import FORMATS
 from niah.kv.formats import Grouped
 
@@ -23,7 +23,7 @@ class TokenGroups:
             raise ValueError(
                 f"group size {self.group_size} must be a multiple of {packed} and divide the head size {head_dim}"
             )
-        codes, scale, low = quantise(self._grouped(states.float()), -1, self.bits)
+        codes, scale, low = quantize(self._grouped(states.float()), -1, self.bits)
         return pack(codes.flatten(-2), self.bits), scale.squeeze(-1), low.squeeze(-1)
 
     def _grouped(self, states: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """KIVI (arXiv:2402.02750): keys per channel in groups of tokens, values per token, the newest tokens in 16 bit.
 
-At T tokens with residual R: keys keep ``T mod R`` tokens in 16 bit and quantise whole multiples of R; values keep
-``min(T, R)`` and quantise one token for each that comes. Everything is stored and read in this form also during
-prefill, so a chunk of the prompt reads its own older tokens quantised; the paper's own kernels read the prompt raw.
+At T tokens with residual R: keys keep ``T mod R`` tokens in 16 bit and quantize whole multiples of R; values keep
+``min(T, R)`` and quantize one token for each that comes. Everything is stored and read in this form also during
+prefill, so a chunk of the prompt reads its own older tokens quantized; the paper's own kernels read the prompt raw.
 
 Tokens of questions behind a context are kept in 16 bit beside it (``hold``): several questions share the context, and
 a group of keys that mixed their tokens would let one change what another reads.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 
 from niah.backends.transformers.cache.layer import GROWTH_SLOTS, CacheFormat, Codec, Side
-from niah.backends.transformers.cache.packing import pack, quantise, restore, unpack
+from niah.backends.transformers.cache.packing import pack, quantize, restore, unpack
 from niah.backends.transformers.formats.int4 import TokenGroups
 from niah.backends.transformers.support import FORMATS
 from niah.kv.formats import KiviKeys, KiviValues
@@ -30,7 +30,7 @@ class ChannelGroups:
         if states.shape[2] % self.group_size:
             raise ValueError(f"{states.shape[2]} tokens are no whole groups of {self.group_size}")
         groups = states.float().reshape(*states.shape[:2], -1, self.group_size, states.shape[3])
-        codes, scale, low = quantise(groups, 3, self.bits)
+        codes, scale, low = quantize(groups, 3, self.bits)
         return pack(codes, self.bits).flatten(-2), scale.squeeze(3), low.squeeze(3)
 
     def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -40,15 +40,15 @@ class ChannelGroups:
 
 
 class ResidualSide(Side):
-    """Keys or values: a quantised store of old tokens, then a tail of new ones in 16 bit.
+    """Keys or values: a quantized store of old tokens, then a tail of new ones in 16 bit.
 
     Args:
         codec: of the store; one slot of it holds ``slot_tokens`` tokens.
         dtype: of the tail.
-        whole: quantise only whole multiples of ``residual`` (keys), else all but the newest ``residual`` (values).
+        whole: quantize only whole multiples of ``residual`` (keys), else all but the newest ``residual`` (values).
     """
 
-    # a token reads quantised what its own pass has moved out of the residual
+    # a token reads quantized what its own pass has moved out of the residual
     depends_on_passes = True
 
     def __init__(self, codec: Codec, slot_tokens: int, residual: int, dtype: torch.dtype, *, whole: bool) -> None:
@@ -68,7 +68,7 @@ class ResidualSide(Side):
         return self.used - self.held
 
     def split(self, tokens: int) -> tuple[int, int]:
-        """(quantised, in 16 bit) of a sequence of ``tokens``."""
+        """(quantized, in 16 bit) of a sequence of ``tokens``."""
         kept = tokens % self.residual if self.whole else min(tokens, self.residual)
         return tokens - kept, kept
 
@@ -89,7 +89,7 @@ class ResidualSide(Side):
             if old:
                 tokens = reserve or self.stored_tokens + old + GROWTH_SLOTS
                 self.store.append(tail[:, :, :old], self.split(tokens)[0] // self.slot_tokens)
-                # a view would keep the quantised tokens alive in 16 bit
+                # a view would keep the quantized tokens alive in 16 bit
                 tail = tail[:, :, old:].clone()
         self._settle(tail)
 
@@ -112,9 +112,9 @@ class ResidualSide(Side):
         return not self.store.used
 
     def can_crop_to(self, count: int) -> bool:
-        return count == self.settled or (count < self.used and self._quantised_at(count) == self.stored_tokens)
+        return count == self.settled or (count < self.used and self._quantized_at(count) == self.stored_tokens)
 
-    def _quantised_at(self, count: int) -> int:
+    def _quantized_at(self, count: int) -> int:
         return self.split(count)[0]
 
     def crop(self, count: int) -> None:
@@ -124,11 +124,11 @@ class ResidualSide(Side):
             self._settle(self.tail[:, :, : self.tail.shape[2] - drop].clone())
 
     def bytes_of(self, tokens: int) -> int:
-        quantised, kept = self.split(tokens)
+        quantized, kept = self.split(tokens)
         token = 0
         if self.tail is not None:
             token = self.tail.shape[0] * self.tail.shape[1] * self.tail.shape[3] * self.tail.element_size()
-        return quantised // self.slot_tokens * self.store.slot_bytes() + kept * token
+        return quantized // self.slot_tokens * self.store.slot_bytes() + kept * token
 
     def fresh(self) -> ResidualSide:
         return ResidualSide(self.codec, self.slot_tokens, self.residual, self.dtype, whole=self.whole)

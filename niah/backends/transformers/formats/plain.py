@@ -1,4 +1,4 @@
-"""Unquantised storage: bf16, fp16 or fp32 elements, whatever dtype the model computes in."""
+"""Unquantized storage: bf16, fp16 or fp32 elements, whatever dtype the model computes in."""
 
 from __future__ import annotations
 

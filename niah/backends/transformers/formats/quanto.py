@@ -10,7 +10,7 @@ import torch
 from transformers import cache_utils
 
 from niah.backends.transformers.cache.layer import CacheFormat, Side
-from niah.backends.transformers.cache.library import LibrarySide
+from niah.backends.transformers.cache.packaged import PackagedSide
 from niah.backends.transformers.cache.packing import unpack
 from niah.backends.transformers.support import FORMATS
 from niah.kv.formats import Quanto
@@ -26,19 +26,19 @@ class _Quanto:
             nbits=bits, axis_key=_AXIS, axis_value=_AXIS, q_group_size=group_size
         )
 
-    def quantise(self, states: torch.Tensor) -> Any:
+    def quantize(self, states: torch.Tensor) -> Any:
         return self._layer._quantize(states, axis=_AXIS)  # noqa: SLF001
 
-    def restore(self, quantised: Any) -> torch.Tensor:
-        states: torch.Tensor = self._layer._dequantize(quantised)  # noqa: SLF001
+    def restore(self, quantized: Any) -> torch.Tensor:
+        states: torch.Tensor = self._layer._dequantize(quantized)  # noqa: SLF001
         return states
 
-    def tensors(self, quantised: Any) -> tuple[torch.Tensor, ...]:
+    def tensors(self, quantized: Any) -> tuple[torch.Tensor, ...]:
         # wrapper tensors give the shape of what they stand for; what they consist of is named by themselves
-        if not hasattr(quantised, "__tensor_flatten__"):
-            return (quantised,)
-        names, _ = quantised.__tensor_flatten__()
-        return tuple(part for name in names for part in self.tensors(getattr(quantised, name)))
+        if not hasattr(quantized, "__tensor_flatten__"):
+            return (quantized,)
+        names, _ = quantized.__tensor_flatten__()
+        return tuple(part for name in names for part in self.tensors(getattr(quantized, name)))
 
     def whole(self, states: torch.Tensor) -> int:
         return states.shape[2]
@@ -66,7 +66,7 @@ def _unpack(packed: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _side(stored: Quanto, residual: int, dtype: torch.dtype) -> Side:  # noqa: ARG001
-    return LibrarySide(_Quanto(stored.bits, stored.group_size), stored.element, dtype)
+    return PackagedSide(_Quanto(stored.bits, stored.group_size), stored.element, dtype)
 
 
 PLUGIN = CacheFormat("quanto", "optimum-quanto in transformers' QuantizedCache", FORMATS["quanto"], side=_side)

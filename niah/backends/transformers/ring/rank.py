@@ -61,7 +61,7 @@ def main() -> None:
     _say("loaded")
     join(told["transport"], Path(told["meeting"]), told["rank"], told["ranks"])
     shape = ModelShape.from_config(loaded.model.config.to_dict(), name=told["source"])
-    # blocks travel unquantised, and the ring excludes what drops tokens: the types are all that there is to a setting
+    # blocks travel unquantized, and the ring excludes what drops tokens: the types are all that there is to a setting
     kv = KVConfig("ring", keys=Plain(told["elements"][0]), values=Plain(told["elements"][1]))
     rank = Rank(loaded, kv, shape, told["rank"], told["ranks"])
     with torch.inference_mode(), attention_method(loaded.model, rank.attend):

@@ -12,7 +12,7 @@ from transformers.cache_utils import Cache
 
 from niah.backends.transformers.cache.build import build_cache
 from niah.backends.transformers.cache.layer import Codec, StoredLayer
-from niah.backends.transformers.load import Loaded
+from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.ring.partial import Partial, merge, partial_attention
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
@@ -82,7 +82,7 @@ class RingCache(Cache):  # type: ignore[misc]
 class Rank:
     """One rank: runs the commands that all ranks get in the same order."""
 
-    def __init__(self, loaded: Loaded, kv: KVConfig, shape: ModelShape, rank: int, ranks: int) -> None:
+    def __init__(self, loaded: LoadedModel, kv: KVConfig, shape: ModelShape, rank: int, ranks: int) -> None:
         self.loaded, self.kv, self.shape, self.rank, self.ranks = loaded, kv, shape, rank, ranks
         self.held: dict[int, Any] = {}
         self._step = _Step()

@@ -1,7 +1,7 @@
-"""Keys or values as a package quantises them for transformers' QuantizedCache: the context packed, the rest in 16 bit.
+"""Keys or values as a package quantizes them for transformers' QuantizedCache: the context packed, the rest in 16 bit.
 
 The numerics, the packing and the order of events are those of transformers (``cache_utils.QuantizedLayer``): the pass
-that brings the context attends to raw keys and values, later ones read the quantised context. Its residual is
+that brings the context attends to raw keys and values, later ones read the quantized context. Its residual is
 what comes after: tokens of questions, which stay in 16 bit. A second pass of context would round old tokens again,
 as in transformers, so a context is best given whole (``reads_raw``).
 """
@@ -15,23 +15,23 @@ import torch
 from niah.backends.transformers.cache.layer import Side
 
 
-class Quantiser(Protocol):
-    """A package's cache layer, of which only the quantiser is used."""
+class Quantizer(Protocol):
+    """A package's cache layer, of which only the quantizer is used."""
 
-    def quantise(self, states: torch.Tensor) -> Any: ...
+    def quantize(self, states: torch.Tensor) -> Any: ...
 
-    def restore(self, quantised: Any) -> torch.Tensor: ...
+    def restore(self, quantized: Any) -> torch.Tensor: ...
 
-    def tensors(self, quantised: Any) -> tuple[torch.Tensor, ...]:
-        """Every tensor that the quantised states consist of."""
+    def tensors(self, quantized: Any) -> tuple[torch.Tensor, ...]:
+        """Every tensor that the quantized states consist of."""
         ...
 
     def whole(self, states: torch.Tensor) -> int:
-        """How many of the tokens can be quantised."""
+        """How many of the tokens can be quantized."""
         ...
 
 
-class Named:
+class PackageCodec:
     """Stands for a codec: the package encodes and decodes, this says what."""
 
     def __init__(self, element: str) -> None:
@@ -44,23 +44,23 @@ class Named:
         raise NotImplementedError("the package's quantiser gives a whole context")
 
 
-class LibrarySide(Side):
+class PackagedSide(Side):
     """One side of one layer.
 
     Args:
-        quantiser: of the package.
+        quantizer: of the package.
         element: stored type, as ``KVConfig`` names it.
-        dtype: of what is not quantised, and of the scales.
+        dtype: of what is not quantized, and of the scales.
     """
 
     reads_raw = True
     depends_on_passes = True
 
-    def __init__(self, quantiser: Quantiser, element: str, dtype: torch.dtype) -> None:
-        super().__init__(Named(element))
-        self.quantiser, self.dtype = quantiser, dtype
+    def __init__(self, quantizer: Quantizer, element: str, dtype: torch.dtype) -> None:
+        super().__init__(PackageCodec(element))
+        self.quantizer, self.dtype = quantizer, dtype
         self.packed: Any = None
-        self.quantised = 0
+        self.quantized = 0
         self.tail: torch.Tensor | None = None
         self.held = 0
         self._raw: torch.Tensor | None = None
@@ -80,14 +80,14 @@ class LibrarySide(Side):
             raise ValueError("the tokens of questions must be cropped before a context goes on")
         whole = new if not self.used else torch.cat((self.read(self.dtype), new), dim=2)
         self._raw = whole.to(states.dtype)
-        self.quantised = self.quantiser.whole(whole)
-        self.packed = self.quantiser.quantise(whole[:, :, : self.quantised].contiguous()) if self.quantised else None
-        self._settle(whole[:, :, self.quantised :].clone())
+        self.quantized = self.quantizer.whole(whole)
+        self.packed = self.quantizer.quantize(whole[:, :, : self.quantized].contiguous()) if self.quantized else None
+        self._settle(whole[:, :, self.quantized :].clone())
 
     def _settle(self, tail: torch.Tensor) -> None:
         self.tail = tail
-        self.used = self.quantised + tail.shape[2]
-        packed = () if self.packed is None else self.quantiser.tensors(self.packed)
+        self.used = self.quantized + tail.shape[2]
+        packed = () if self.packed is None else self.quantizer.tensors(self.packed)
         self.buffers = (*packed, tail)
         self.peak_bytes = max(self.peak_bytes, sum(b.untyped_storage().nbytes() for b in self.buffers))
 
@@ -97,7 +97,7 @@ class LibrarySide(Side):
             raw, self._raw = self._raw, None
             return raw.to(dtype)
         tail = self.buffers[-1].to(dtype)
-        return tail if self.packed is None else torch.cat((self.quantiser.restore(self.packed).to(dtype), tail), dim=2)
+        return tail if self.packed is None else torch.cat((self.quantizer.restore(self.packed).to(dtype), tail), dim=2)
 
     def keep_ends(self, first: int, last: int) -> None:
         if self.used > first + last:
@@ -122,15 +122,15 @@ class LibrarySide(Side):
             return 0
         token = self.tail.shape[0] * self.tail.shape[1] * self.tail.shape[3] * self.tail.element_size()
         packed = sum(b.untyped_storage().nbytes() for b in self.buffers[:-1])
-        return packed + (tokens - self.quantised) * token
+        return packed + (tokens - self.quantized) * token
 
-    def fresh(self) -> LibrarySide:
-        return LibrarySide(self.quantiser, self.codec.element, self.dtype)
+    def fresh(self) -> PackagedSide:
+        return PackagedSide(self.quantizer, self.codec.element, self.dtype)
 
-    def fork(self) -> LibrarySide:
+    def fork(self) -> PackagedSide:
         twin = self.fresh()
         # each pass packs anew and nothing is changed in place, so the packed context can be shared
-        twin.packed, twin.quantised, twin.held = self.packed, self.quantised, self.held
+        twin.packed, twin.quantized, twin.held = self.packed, self.quantized, self.held
         if self.tail is not None:
             twin._settle(self.tail.clone())  # noqa: SLF001
         return twin
