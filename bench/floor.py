@@ -29,7 +29,7 @@ def floor_seconds(args, passes: list[tuple[int, int, list[int]]]) -> float:
             cache = DynamicCache(config=loaded.model.config)
             for size in [*(min(chunk, context - at) for at in range(0, context, chunk)), tail, *steps]:
                 ids = torch.randint(1000, 40000, (1, size))
-                loaded.model(input_ids=ids, logits_to_keep=1, **{loaded.cache_word: cache})
+                loaded.model(input_ids=ids, logits_to_keep=1, **{loaded.cache_argument: cache})
     return time.perf_counter() - started
 
 

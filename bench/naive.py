@@ -25,7 +25,7 @@ def plain_logprob(loaded, cache, prompt) -> float:
     """Log-probability of the expected answer from a copy of a plain cache of the context."""
     cache = copy.deepcopy(cache)
     ids = torch.tensor([[*prompt.tail, *prompt.gold]])
-    logits = loaded.model(input_ids=ids, **{loaded.cache_word: cache}).logits[0, len(prompt.tail) - 1 : -1]
+    logits = loaded.model(input_ids=ids, **{loaded.cache_argument: cache}).logits[0, len(prompt.tail) - 1 : -1]
     return float(logits.float().log_softmax(-1).gather(1, torch.tensor(prompt.gold)[:, None]).sum())
 
 
@@ -61,7 +61,7 @@ def main() -> None:
         for group, said in zip(groups, replies, strict=True):
             cache = DynamicCache(config=loaded.model.config)
             loaded.model(
-                input_ids=torch.tensor([list(group[0].context)]), logits_to_keep=1, **{loaded.cache_word: cache}
+                input_ids=torch.tensor([list(group[0].context)]), logits_to_keep=1, **{loaded.cache_argument: cache}
             )
             differences += [plain_logprob(loaded, cache, p) - r.logprob for p, r in zip(group, said, strict=True)]
     mean = sum(abs(d) for d in differences) / len(differences)

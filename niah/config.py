@@ -50,7 +50,7 @@ class _Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_word_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+    def _refuse_booleans(cls, value: object, info: ValidationInfo) -> object:
         """``trials: yes`` would count as 1."""
         annotation = cls.model_fields[str(info.field_name)].annotation
         kinds = get_args(annotation) or (annotation,)

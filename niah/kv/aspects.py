@@ -50,7 +50,7 @@ def aspects(kv: KVConfig) -> Iterator[str]:
 
 
 # What a part of a combination may say, in the order in which names are written, with the fields that say it.
-_SAYS: Mapping[str, tuple[str, ...]] = {
+_PART_FIELDS: Mapping[str, tuple[str, ...]] = {
     "the number of KV heads": ("kv_heads",),
     "the stored type": ("keys", "values", "residual", "prefill_reads"),
     "the layers left in 16 bit": ("skip_layers",),
@@ -74,33 +74,33 @@ class Part:
     """One name of a combination.
 
     Attributes:
-        says: what it sets, in the order of ``_SAYS``.
+        sets: what it sets, in the order of ``_PART_FIELDS``.
     """
 
     setting: KVConfig
-    says: tuple[str, ...]
+    sets: tuple[str, ...]
 
     @staticmethod
     def of(setting: KVConfig, *, is_plain_type: bool = False) -> Part:
         """``is_plain_type`` marks a preset such as bf16, whose fields are all defaults and which still names a type."""
         changed = _changed(setting)
-        says = tuple(what for what, names in _SAYS.items() if changed.keys() & set(names))
-        return Part(setting, says or ((_STORED_TYPE,) if is_plain_type else ()))
+        sets = tuple(what for what, names in _PART_FIELDS.items() if changed.keys() & set(names))
+        return Part(setting, sets or ((_STORED_TYPE,) if is_plain_type else ()))
 
 
 def combine(parts: Sequence[Part]) -> KVConfig:
-    """One setting of all parts, named by them in the order of ``_SAYS``.
+    """One setting of all parts, named by them in the order of ``_PART_FIELDS``.
 
     Raises:
         ConfigError: two parts that say the same thing, or things that exclude each other.
     """
-    order = list(_SAYS)
-    ranked = sorted(parts, key=lambda part: order.index(part.says[0]) if part.says else len(order))
+    order = list(_PART_FIELDS)
+    ranked = sorted(parts, key=lambda part: order.index(part.sets[0]) if part.sets else len(order))
     name = "+".join(part.setting.name for part in ranked)
     said: dict[str, str] = {}
     values: dict[str, Any] = {}
     for part in ranked:
-        for what in part.says:
+        for what in part.sets:
             if what in said:
                 twice = f"{said[what]} and {part.setting.name} both set {what}"
                 raise ConfigError(f"{name}: {twice}; keep one of them.")

@@ -185,7 +185,7 @@ def test_full_precision_equals_the_library_cache(kind: str, name: str) -> None:
     loaded, cache, ids, logits = _filled(kind, kv, 77)
     with torch.inference_mode():
         plain = loaded.model(
-            input_ids=torch.tensor([ids]), **{loaded.cache_word: DynamicCache(config=loaded.model.config)}
+            input_ids=torch.tensor([ids]), **{loaded.cache_argument: DynamicCache(config=loaded.model.config)}
         ).logits[0, -1]
     if kv is FP32:
         assert torch.allclose(logits[0], plain, atol=1e-3, rtol=1e-3)

@@ -12,9 +12,9 @@ import torch
 from transformers import DynamicCache
 
 from niah import registry
-from niah.backends.transformers.alone import answer_alone
 from niah.backends.transformers.cache.layer import StoredLayer
 from niah.backends.transformers.check_structure import ROTATABLE
+from niah.backends.transformers.forked import answer_forked
 from niah.backends.transformers.formats.plain import PlainCodec
 from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.method import Running, Setting, open_running
@@ -171,7 +171,7 @@ def alone(run: Running, context: list[int], question: Question, ends: frozenset[
     """The question answered in a sequence of its own, token by token, nothing held and no draft."""
     twin = Question(question.tail, question.gold, question.budget, question.finished)
     held, _ = fill(run, context, chunk=7)
-    answer_alone(run, held, twin, len(context), ends)
+    answer_forked(run, held, twin, len(context), ends)
     return twin
 
 
@@ -325,7 +325,7 @@ def test_own_layers_at_full_precision_equal_the_library_cache(kind: str) -> None
     with running(loaded, _full("bf16")) as run:
         _, logits = fill(run, ids_of(77))
         cache = DynamicCache(config=loaded.model.config)
-        plain = loaded.model(input_ids=torch.tensor([ids_of(77)]), **{loaded.cache_word: cache}).logits[0, -1]
+        plain = loaded.model(input_ids=torch.tensor([ids_of(77)]), **{loaded.cache_argument: cache}).logits[0, -1]
     assert torch.allclose(logits, plain, atol=1e-3, rtol=1e-3)
 
 

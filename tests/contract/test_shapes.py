@@ -11,7 +11,7 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging
 
-from niah.backends.transformers.cache.build import library_differs
+from niah.backends.transformers.cache.build import layout_difference
 from niah.backends.transformers.plugin import PLUGIN
 from niah.errors import ConfigError
 from niah.kv.grammar import parse_one
@@ -110,8 +110,8 @@ def test_the_plan_refuses_layers_without_a_cache_of_ours(model_type: str, reason
 def test_a_shape_that_is_not_the_librarys_is_told() -> None:
     config: Any = CONFIG_MAPPING["gemma2"]()
     shape = ModelShape.from_config(config.to_dict(), "g")
-    assert library_differs(config, shape) == ""
+    assert layout_difference(config, shape) == ""
     fewer = ModelShape.from_config({**config.to_dict(), "num_hidden_layers": 2, "layer_types": None}, "g")
-    assert library_differs(config, fewer) == "26 layers in transformers, 2 by the config"
+    assert layout_difference(config, fewer) == "26 layers in transformers, 2 by the config"
     wider = ModelShape.from_config({**config.to_dict(), "sliding_window": 99}, "g")
-    assert library_differs(config, wider) == "layer 0 keeps 4096 tokens in transformers, 99 by the config"
+    assert layout_difference(config, wider) == "layer 0 keeps 4096 tokens in transformers, 99 by the config"

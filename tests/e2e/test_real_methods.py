@@ -109,5 +109,5 @@ def test_own_bf16_layers_equal_the_librarys_cache(smollm2_folder: Path) -> None:
                 logits = own.prefill(held, ids[start : start + 150], start)
         cache = DynamicCache(config=model.config)
         for start in (0, 150):
-            plain = model(input_ids=torch.tensor([ids[start : start + 150]]), **{loaded.cache_word: cache}).logits
+            plain = model(input_ids=torch.tensor([ids[start : start + 150]]), **{loaded.cache_argument: cache}).logits
     assert torch.equal(logits[-1], plain[0, -1])

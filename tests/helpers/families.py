@@ -17,8 +17,8 @@ import torch
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from niah.backends.transformers.load import load_model, refuse_unplaced
-from niah.backends.transformers.model_check import compare, context_lengths, switches_of
+from niah.backends.transformers.load import check_positions, load_model
+from niah.backends.transformers.model_check import compare, context_lengths, switch_lengths
 from niah.backends.transformers.options import TransformersOptions
 from niah.backends.transformers.plugin import PLUGIN
 from niah.engines.base import ModelInfo
@@ -143,14 +143,14 @@ def outcome(name: str, folder: Path) -> Outcome:
     except Exception as err:  # noqa: BLE001 - a family that does not take such sizes is said so
         return Outcome(name, "not built", f"{type(err).__name__}: {(str(err) or type(err).__name__).splitlines()[0]}")
     try:
-        refuse_unplaced(str(folder), OPTIONS)
+        check_positions(str(folder), OPTIONS)
         shape = ModelShape.from_config(AutoConfig.from_pretrained(folder).to_dict(), name)
         problems = PLUGIN.problems(OPTIONS, KVConfig("bf16"), shape, Host())
         if problems:
             return Outcome(name, "refused", problems[0].reason)
         info = ModelInfo(name, str(folder), "", WordTokenizer(), COMPLETION, shape=shape)
         loaded = load_model(OPTIONS, info)
-        contexts = context_lengths(shape, switches_of(loaded), LONGEST)
+        contexts = context_lengths(shape, switch_lengths(loaded), LONGEST)
         found = compare(loaded, info, OPTIONS, sorted({*contexts, CONTEXT}))
     except NiahError as err:
         return Outcome(name, "refused", str(err).replace(str(folder), name))

@@ -9,7 +9,7 @@ import pytest
 
 from niah import registry
 from niah.errors import ConfigError
-from niah.kv.aspects import _SAYS
+from niah.kv.aspects import _PART_FIELDS
 from niah.kv.config import Infini, KVConfig, Placement, Window
 from niah.kv.grammar import parse_kv, parse_one
 from niah.kv.preset import KVPreset
@@ -45,7 +45,7 @@ def structural(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_field_says_one_thing() -> None:
-    said = Counter(name for names in _SAYS.values() for name in names)
+    said = Counter(name for names in _PART_FIELDS.values() for name in names)
     parts = [field.name for kind in (KVConfig, Placement) for field in fields(kind)]
     assert said == Counter(name for name in parts if name not in ("name", "placement"))
 

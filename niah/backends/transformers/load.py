@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from niah.backends.transformers.attention import register
-from niah.backends.transformers.positions import unplaced
-from niah.engines.checkpoint.stretch import yarn
+from niah.backends.transformers.positions import position_problem
+from niah.engines.checkpoint.yarn import yarn
 from niah.errors import BackendUnavailable, ConfigError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LoadedModel:
     """A model ready to run, with what differs between models and releases already settled.
 
     Attributes:
-        cache_word: the forward argument that takes the cache (renamed in transformers 5.24).
+        cache_argument: the forward argument that takes the cache (renamed in transformers 5.24).
         layer_types: kinds of attention that need a mask each; empty when one mask serves all layers.
         window: the window of all layers where there is one mask; None for full attention.
     """
@@ -72,7 +72,7 @@ class LoadedModel:
     device: torch.device
     dtype: torch.dtype
     attention: str
-    cache_word: str
+    cache_argument: str
     layer_types: dict[str, int | None]
     window: int | None
     ends: frozenset[int]
@@ -86,7 +86,7 @@ class LoadedModel:
         keep: list[int] | None = None,
     ) -> torch.Tensor:
         """One forward pass over ``ids [n]``; logits ``[len(keep), vocab]``, of the last token when ``keep`` is None."""
-        arguments: dict[str, Any] = {self.cache_word: cache, "use_cache": True}
+        arguments: dict[str, Any] = {self.cache_argument: cache, "use_cache": True}
         if mask is not None:
             arguments["attention_mask"] = self._masks(mask)
         arguments["logits_to_keep"] = 1 if keep is None else torch.tensor(keep, device=self.device)
@@ -139,7 +139,7 @@ def load_model(options: TransformersOptions, info: ModelInfo) -> LoadedModel:
             raise
         attention = "eager"
         model = _from_pretrained(info.source, attention, arguments)
-    reason = unplaced(model.config.get_text_config(), type(model))
+    reason = position_problem(model.config.get_text_config(), type(model))
     if reason:
         raise BackendUnavailable(_cannot(info.name, reason))
     return ready(model.to(device).eval(), attention)
@@ -190,7 +190,7 @@ def _has_no(attention: str, err: Exception) -> bool:
     return "scaled_dot_product_attention" in str(err) or (isinstance(err, KeyError) and err.args == (attention,))
 
 
-def refuse_unplaced(source: str, options: TransformersOptions) -> None:
+def check_positions(source: str, options: TransformersOptions) -> None:
     """Refuse a model whose tokens cannot be placed by position, before its weights are loaded.
 
     Raises:
@@ -201,7 +201,7 @@ def refuse_unplaced(source: str, options: TransformersOptions) -> None:
     extra = {"revision": options.revision} if options.revision and not Path(source).is_dir() else {}
     config = AutoConfig.from_pretrained(source, trust_remote_code=options.trust_remote_code, **extra)
     kind = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
-    reason = unplaced(config.get_text_config(), kind if isinstance(kind, type) else None)
+    reason = position_problem(config.get_text_config(), kind if isinstance(kind, type) else None)
     if reason:
         raise ConfigError(_cannot(source, reason))
 
@@ -222,14 +222,14 @@ def ready(model: Any, attention: str) -> LoadedModel:
         device=parameter.device,
         dtype=parameter.dtype,
         attention=attention,
-        cache_word=_cache_word(model),
+        cache_argument=_cache_argument(model),
         layer_types=_layer_types(config),
         window=_uniform_window(config),
         ends=_end_tokens(model),
     )
 
 
-def _cache_word(model: Any) -> str:
+def _cache_argument(model: Any) -> str:
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 

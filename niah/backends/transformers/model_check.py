@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import torch
 
+from niah.backends.transformers.length_dependent_rope import LengthDependentRope, restart
 from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.method import Running, Setting
-from niah.backends.transformers.rope_sides import RopeSides, restart
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable, CellError, boundary
 from niah.kv.config import KVConfig
@@ -56,7 +56,7 @@ _SWITCHES = re.compile(r"window|chunk|local|segment|block_size|stride|original_m
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """What the check found.
 
     Attributes:
@@ -74,7 +74,7 @@ class Checked:
         return f"packed answers equal plain passes within {self.widest_nats:.1g} nats ({self.dtype}; {lengths} tokens)"
 
 
-def checked_model(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, max_length: int) -> str:
+def check_model(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, max_length: int) -> str:
     """Check a model, or find that it was checked before; returns what goes into the record.
 
     Args:
@@ -87,29 +87,29 @@ def checked_model(loaded: LoadedModel, info: ModelInfo, options: TransformersOpt
         return "skipped: answers were not compared with plain passes (backend.skip_checks)"
     if info.shape is None:
         return "skipped: the model's shape is not known"
-    contexts = context_lengths(info.shape, switches_of(loaded), max_length)
-    file = _kept_file(loaded, info, options, contexts)
+    contexts = context_lengths(info.shape, switch_lengths(loaded), max_length)
+    file = _result_file(loaded, info, options, contexts)
     found = _read(file)
     if found is None:
         found = compare(loaded, info, options, contexts)
-        _keep(file, found)
+        _write(file, found)
     return found.sentence()
 
 
 @dataclass(frozen=True)
-class Switches:
+class SwitchLengths:
     """Lengths in tokens at which a model may compute otherwise: of its rotary embedding, and of its attention."""
 
     rope: tuple[int, ...] = ()
     attention: tuple[int, ...] = ()
 
 
-def switches_of(loaded: LoadedModel) -> Switches:
+def switch_lengths(loaded: LoadedModel) -> SwitchLengths:
     """What the loaded model and its config say."""
     config = loaded.model.config.get_text_config().to_dict()
     named = {int(value) for key, value in _numbers(config) if _SWITCHES.search(key) and 1 < value < MOST_TOKENS}
-    rope = RopeSides(loaded.model).switches
-    return Switches(rope, tuple(sorted(named - set(rope))))
+    rope = LengthDependentRope(loaded.model).switches
+    return SwitchLengths(rope, tuple(sorted(named - set(rope))))
 
 
 def _numbers(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -120,7 +120,7 @@ def _numbers(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             yield str(key), value
 
 
-def context_lengths(shape: ModelShape, switches: Switches, max_length: int) -> tuple[int, ...]:
+def context_lengths(shape: ModelShape, switches: SwitchLengths, max_length: int) -> tuple[int, ...]:
     """Tokens of contexts to ask about: a short one, and both sides of each length at which something switches."""
     room = max(_TAILS) + _GOLD_TOKENS
     most = min(max_length, shape.context_tokens or max_length) - room
@@ -133,7 +133,7 @@ def context_lengths(shape: ModelShape, switches: Switches, max_length: int) -> t
     return tuple(sorted({tokens for tokens in wanted if 0 < tokens <= most})) or (max(1, most),)
 
 
-def compare(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Checked:
+def compare(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> CheckResult:
     """Ask behind each context through a session of the backend, and compare with plain passes.
 
     Raises:
@@ -143,7 +143,7 @@ def compare(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, 
 
     if info.shape is None:
         raise BackendUnavailable(f"the shape of {info.name!r} is not known, so its answers cannot be checked.")
-    with _computing(loaded) as (precise, tolerance):
+    with _in_fp32(loaded) as (precise, tolerance):
         chunk = max(contexts[0] // _CHUNKS, contexts[-1] // _CHUNKS, 1)
         name = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}[precise.dtype]
         kv = KVConfig("check", Plain(name), Plain(name))
@@ -155,15 +155,15 @@ def compare(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, 
         try:
             # the short one once more at the end, from a cache that has held longer ones
             for tokens in (*contexts, contexts[0]):
-                with _told(info):
+                with _failures_as_unavailable(info):
                     widest = max(widest, _furthest(precise, info, session, _group(ids, tokens), tolerance))
         finally:
             session.release()
-    return Checked(tuple(contexts), widest, str(precise.dtype).removeprefix("torch."))
+    return CheckResult(tuple(contexts), widest, str(precise.dtype).removeprefix("torch."))
 
 
 @contextmanager
-def _told(info: ModelInfo) -> Iterator[None]:
+def _failures_as_unavailable(info: ModelInfo) -> Iterator[None]:
     """Whatever a model says to being asked, in one sentence."""
     try:
         with boundary("model", "it fails"):
@@ -202,7 +202,7 @@ def _difference(
     _refuse(info, prompt, own, plain, abs(own - plain), tolerance)
     said = outputs[prompt.sha256]
     # of another length than the expected answer, a sequence may be turned by other frequencies
-    if not said or (len(said) != len(gold) and RopeSides(loaded.model)):
+    if not said or (len(said) != len(gold) and LengthDependentRope(loaded.model)):
         return abs(own - plain)
     scores = _plain(loaded, before, said)
     chosen = scores.gather(1, torch.tensor(said, device=loaded.device)[:, None])[:, 0]
@@ -261,7 +261,7 @@ def _group(ids: Sequence[int], tokens: int) -> list[Prompt]:
 
 
 @contextmanager
-def _computing(loaded: LoadedModel) -> Iterator[tuple[LoadedModel, float]]:
+def _in_fp32(loaded: LoadedModel) -> Iterator[tuple[LoadedModel, float]]:
     """The model in fp32 for as long as the block lasts, where that is possible, and the tolerance that goes with it.
 
     Widening 16-bit weights and narrowing them again gives the same weights.
@@ -289,7 +289,7 @@ def _fits(device: torch.device, elements: int) -> bool:
     return 4 * elements < int(psutil.virtual_memory().available)
 
 
-def _kept_file(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Path:
+def _result_file(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Path:
     """Where the result is kept: by the model, the code, the libraries and the machine's kind of device."""
     parts = [
         info.revision,
@@ -319,15 +319,15 @@ def _version(package: str) -> str:
         return ""
 
 
-def _read(file: Path) -> Checked | None:
+def _read(file: Path) -> CheckResult | None:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        return Checked(tuple(int(n) for n in data["contexts"]), float(data["widest_nats"]), str(data["dtype"]))
+        return CheckResult(tuple(int(n) for n in data["contexts"]), float(data["widest_nats"]), str(data["dtype"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there, or not readable: checked anew
 
 
-def _keep(file: Path, found: Checked) -> None:
+def _write(file: Path, found: CheckResult) -> None:
     staging = file.with_suffix(f".{os.getpid()}.tmp")
     # a cache that cannot be written costs the check again, not the run
     with suppress(OSError):

@@ -15,7 +15,7 @@ from niah.backends.transformers.support import support
 from niah.engines.base import BackendPlugin, Engine, ModelInfo, Session, SessionRequest
 from niah.engines.checkpoint.describe import describe_model
 from niah.engines.checkpoint.gguf import is_alias
-from niah.engines.checkpoint.stretch import stretched
+from niah.engines.checkpoint.yarn import stretched
 from niah.errors import BackendUnavailable, CellError, ConfigError, boundary
 from niah.kv.config import KVConfig
 from niah.kv.formats import Plain
@@ -24,7 +24,7 @@ from niah.types import Host, Problem
 
 
 def _describe(options: TransformersOptions, model: str) -> ModelInfo:
-    from niah.backends.transformers.load import pick_device, pick_dtype, refuse_unplaced, stretched_config
+    from niah.backends.transformers.load import check_positions, pick_device, pick_dtype, stretched_config
     from niah.engines.checkpoint.loadable import check_loadable
 
     info = describe_model(
@@ -38,7 +38,7 @@ def _describe(options: TransformersOptions, model: str) -> ModelInfo:
     if options.yarn_factor is not None:
         stretched_config(options, info, options.yarn_factor)  # refuses a model whose positions cannot be stretched
         info = stretched(info, options.yarn_factor)
-    refuse_unplaced(info.source, options)
+    check_positions(info.source, options)
     device = pick_device(options.device)
     dtype = str(pick_dtype(options.dtype, device)).removeprefix("torch.")
     return replace(info, numerics={"device": device.type, "dtype": dtype})
@@ -68,15 +68,13 @@ class _Engine:
     @asynccontextmanager
     async def session(self, request: SessionRequest) -> AsyncIterator[Session]:
         from niah.backends.transformers.method import Setting, open_running
-        from niah.backends.transformers.model_check import checked_model
+        from niah.backends.transformers.model_check import check_model
         from niah.backends.transformers.session import HFSession
 
         if self.info.shape is None:
             raise ConfigError(f"the shape of {self.info.name!r} is not known, so its cache cannot be built.")
         if not self._check:
-            self._check = await asyncio.to_thread(
-                checked_model, self.loaded, self.info, self.options, request.max_length
-            )
+            self._check = await asyncio.to_thread(check_model, self.loaded, self.info, self.options, request.max_length)
         kv = request.kv
         if kv.keys.element == "auto":
             own = Plain(self.info.reference_kv or "bf16")
@@ -95,13 +93,13 @@ class _Engine:
 
 @asynccontextmanager
 async def _open(options: TransformersOptions, info: ModelInfo) -> AsyncIterator[Engine]:
-    from niah.backends.transformers.cache.build import library_differs
+    from niah.backends.transformers.cache.build import layout_difference
     from niah.backends.transformers.load import load_model
 
     try:
         with boundary("load", f"cannot load {info.name!r}"):
             loaded = await asyncio.to_thread(load_model, options, info)
-            differs = library_differs(loaded.model.config.get_text_config(), info.shape)
+            differs = layout_difference(loaded.model.config.get_text_config(), info.shape)
     except CellError as err:
         raise BackendUnavailable(str(err).splitlines()[0]) from err
     if differs:

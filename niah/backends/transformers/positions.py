@@ -9,7 +9,7 @@ from typing import Any
 ALIBI = frozenset({"bloom", "mpt"})
 
 
-def unplaced(config: Any, kind: type | None) -> str:
+def position_problem(config: Any, kind: type | None) -> str:
     """Why the tokens of a model cannot be placed by position; empty where they can.
 
     Args:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from niah.backends.transformers.alone import answer_alone
+from niah.backends.transformers.forked import answer_forked
+from niah.backends.transformers.length_dependent_rope import LengthDependentRope
 from niah.backends.transformers.method import Running
 from niah.backends.transformers.packed import Question, View, answer_packed, room_needed
-from niah.backends.transformers.rope_sides import RopeSides
 from niah.engines.base import ModelInfo, SessionRequest
-from niah.engines.checkpoint.stretch import in_force
+from niah.engines.checkpoint.yarn import in_force
 from niah.engines.memory import usage_by_formula
 from niah.errors import CellError
 from niah.kv.identity import canonical
@@ -51,7 +51,7 @@ class HFSession:
         self._packs = options.pack and running.packs
         self._last: _Context | None = None
         self._stored: dict[str, Any] = {}
-        self._rope = RopeSides(self._loaded.model)
+        self._rope = LengthDependentRope(self._loaded.model)
         self.decode_steps = 0
         # what is to be said of the model itself
         self.notes: dict[str, Any] = {}
@@ -200,7 +200,7 @@ class HFSession:
             self._ask_packed(questions, context, tokens)
         else:
             (question,) = questions
-            self.decode_steps += answer_alone(self._running, context.cache, question, tokens, self._loaded.ends)
+            self.decode_steps += answer_forked(self._running, context.cache, question, tokens, self._loaded.ends)
         asked_s = time.perf_counter() - started
         self._stored = self._running.effective(context.cache)
         allocated = self._running.allocated_bytes(context.cache)

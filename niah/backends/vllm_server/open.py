@@ -20,7 +20,7 @@ from niah.engines.http.client import http_library
 from niah.engines.server.http import HttpClient
 from niah.engines.server.process import ServerProcess
 from niah.engines.server.token_session import TokenSession
-from niah.engines.vllm.arguments import cache_word, compute_dtype
+from niah.engines.vllm.arguments import cache_dtype_name, compute_dtype
 from niah.errors import BackendUnavailable, CellError, ConfigError, MissingDependency
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
@@ -118,7 +118,7 @@ async def _facts(
         version=str((await _optional(client, "/version")).get("version", "unknown")),
         max_model_len=longest,
         cache=await _cache(client),
-        asked_word=cache_word(request.kv, on_cpu=not has_cuda()) if started else "",
+        asked_word=cache_dtype_name(request.kv, on_cpu=not has_cuda()) if started else "",
         compute_dtype=compute_dtype(options, request.kv) if started else "",
     )
     _compare(facts, request.kv, info, started=started)
@@ -179,7 +179,7 @@ def cache_mismatch(cache: CacheInfo | None, kv: KVConfig, shape: ModelShape | No
     sixteen_bit = kv.keys.element in _SIXTEEN_BIT_WORDS
     if cache is None:
         return None if sixteen_bit else "not known (it publishes no metrics)"
-    accepted = {cache_word(kv), *(("auto",) if sixteen_bit else ())}
+    accepted = {cache_dtype_name(kv), *(("auto",) if sixteen_bit else ())}
     if "fp8_e4m3" in accepted:
         accepted.add("fp8")
     if cache.dtype not in accepted:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from niah.engines.checkpoint.gguf_ends import keep_ends
+from niah.engines.checkpoint.gguf_special_tokens import set_bos_eos
 from niah.errors import MissingDependency, StoreError
 from niah.models.embedded import EMBEDDED, embedded_folder, embedded_gguf
 
@@ -80,7 +80,7 @@ def _convert(gguf_file: Path, target: Path) -> None:
             gguf_file.parent, gguf_file=gguf_file.name, dtype=torch.bfloat16, **extra
         )
         tokenizer = AutoTokenizer.from_pretrained(gguf_file.parent, gguf_file=gguf_file.name)
-        keep_ends(tokenizer, gguf_file)
+        set_bos_eos(tokenizer, gguf_file)
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.save_pretrained(target)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from niah.engines.base import ModelInfo
 from niah.engines.checkpoint.describe import describe_model
 from niah.engines.checkpoint.gguf import is_alias, needs_conversion, parsed_once
-from niah.engines.checkpoint.gguf_ends import keep_ends
 from niah.engines.checkpoint.gguf_file import check_gguf, check_start
+from niah.engines.checkpoint.gguf_special_tokens import set_bos_eos
 from niah.errors import ConfigError, MissingDependency, StoreError, near
 from niah.models.embedded import EMBEDDED, embedded_folder, embedded_gguf, file_revision, header_folder
 from niah.models.shape import LayerShape
@@ -124,7 +124,7 @@ def _write_header(model: str, path: Path, target: Path) -> None:
         with parsed_once():
             config = AutoConfig.from_pretrained(path.parent, **extra)
             tokenizer = AutoTokenizer.from_pretrained(path.parent, **extra)
-            keep_ends(tokenizer, path)
+            set_bos_eos(tokenizer, path)
     except (OSError, ValueError, KeyError, IndexError, NotImplementedError, AttributeError) as err:
         reason = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__
         raise ConfigError(f"the GGUF file {model!r} cannot be read: {reason[:300]}") from err

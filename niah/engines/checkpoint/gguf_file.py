@@ -46,7 +46,7 @@ _BLOCKS = {
 }
 
 
-class _Cut(Exception):
+class _TruncatedHeader(Exception):
     """The file ends before its header does."""
 
 
@@ -85,7 +85,7 @@ def check_gguf(path: Path, model: str) -> None:
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 wanted = _Header(data).end()
-        except _Cut as err:
+        except _TruncatedHeader as err:
             raise ConfigError(
                 f"{model!r} is cut short: its header does not end in its {size:,} bytes. {again}"
             ) from err
@@ -154,11 +154,11 @@ class _Header:
                 return
             # no entry is shorter than its own length
             if count * 8 > self._size - self._at:
-                raise _Cut
+                raise _TruncatedHeader
             for _ in range(count):
                 self._skip_value(inner, depth + 1)
         else:
-            raise _Cut
+            raise _TruncatedHeader
 
     def _text(self) -> bytes:
         length = self._number("<Q")
@@ -173,5 +173,5 @@ class _Header:
 
     def _skip(self, count: int) -> None:
         if count > self._size - self._at:
-            raise _Cut
+            raise _TruncatedHeader
         self._at += count

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from niah.engines.base import QUIET, BackendOptions, Day, ModelInfo, SessionRequest
 from niah.engines.checkpoint.describe import describe_model
-from niah.engines.checkpoint.stretch import stretched
+from niah.engines.checkpoint.yarn import stretched
 from niah.engines.support import Support
 from niah.errors import BackendUnavailable
 from niah.kv.config import KVConfig
@@ -120,7 +120,7 @@ def describe_for_engine(options: VllmEngineOptions, model: str) -> ModelInfo:
     return info if options.yarn_factor is None else stretched(info, options.yarn_factor)
 
 
-def cache_word(kv: KVConfig, *, on_cpu: bool = False) -> str:
+def cache_dtype_name(kv: KVConfig, *, on_cpu: bool = False) -> str:
     """vLLM's ``kv_cache_dtype`` for a setting; our own word where vLLM has none, so that its refusal names it."""
     named = dict(kv.native).get(NATIVE_WORD)
     if named is not None:
@@ -138,7 +138,7 @@ def stored_as(kv: KVConfig, shape: ModelShape | None) -> KVConfig:
 
     Sources: kv-cache layouts of vLLM 0.32, ``v1/kv_cache_interface.py`` and ``quantization/turboquant/config.py``.
     """
-    word = cache_word(kv)
+    word = cache_dtype_name(kv)
     if word == "int4_per_token_head":
         # rotation and zero point are packed into the 4 bytes of the scale
         return replace(kv, keys=TokenHead("int4"), values=TokenHead("int4"))
@@ -166,7 +166,7 @@ def engine_settings(
     options: VllmEngineOptions, info: ModelInfo, request: SessionRequest, *, on_cpu: bool
 ) -> dict[str, Any]:
     """Engine arguments of one KV setting by their ``EngineArgs`` names; what is left to vLLM is not there."""
-    kv, word = request.kv, cache_word(request.kv, on_cpu=on_cpu)
+    kv, word = request.kv, cache_dtype_name(request.kv, on_cpu=on_cpu)
     default_pool = cpu_pool_bytes(info, request) if on_cpu else None
     values: dict[str, Any] = {
         "model": info.source,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from niah.engines.vllm.arguments import MIXED_WORDS, WORDS, VllmEngineOptions, cache_word, ranks
+from niah.engines.vllm.arguments import MIXED_WORDS, WORDS, VllmEngineOptions, cache_dtype_name, ranks
 from niah.kv.config import KVConfig
 from niah.models.shape import ModelShape
 from niah.types import Host, Problem
@@ -50,7 +50,7 @@ def _version(host: Host) -> Iterator[Problem]:
 
 
 def _pairs(kv: KVConfig, shape: ModelShape | None) -> Iterator[Problem]:
-    if kv.keys.pair != kv.values.pair and cache_word(kv) not in KNOWN_WORDS:
+    if kv.keys.pair != kv.values.pair and cache_dtype_name(kv) not in KNOWN_WORDS:
         reason = f"vLLM does not store keys as {kv.keys.label} beside values as {kv.values.label}"
         yield Problem("kv", kv.name, reason, "Use --backend transformers, or a setting of niah list kv.")
     if kv.window is not None and shape is None:
@@ -58,14 +58,14 @@ def _pairs(kv: KVConfig, shape: ModelShape | None) -> Iterator[Problem]:
 
 
 def _on_cpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Problem]:
-    word = cache_word(kv)
+    word = cache_dtype_name(kv)
     if word in KNOWN_WORDS and word not in CPU_WORDS:
         # the CPU engine does not check this itself: int8_per_token_head starts normally and answers with garbage
         instead = "--backend transformers"
         instead += f" --kv-dtype {kv.keys.element}" if word in WORDS.values() else ""
         reason = "vLLM's CPU attention stores only the model's own type and fp8"
         yield Problem("kv", kv.name, reason, f"Try --kv-dtype fp8, or {instead}.")
-    if cache_word(kv) in FP8:
+    if cache_dtype_name(kv) in FP8:
         if not any(flag.startswith(("avx512f", "amx_tile")) for flag in host.cpu_flags):
             reason = "an fp8 cache on a CPU needs AVX-512 or AMX, which this processor does not have"
             yield Problem("kv", kv.name, reason, "Use bf16 here, or --backend transformers --kv-dtype int8.")
@@ -94,7 +94,7 @@ def _on_gpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Prob
     capability = host.compute_capability
     if capability is None:
         return
-    word, dims = cache_word(kv), shape.head_dims if shape else ()
+    word, dims = cache_dtype_name(kv), shape.head_dims if shape else ()
     shown = f"{capability[0]}.{capability[1]}"
     if kv.keys.element == "bf16" and capability < (8, 0):
         yield Problem("kv", kv.name, f"bf16 needs compute capability 8.0, this card has {shown}", "Use fp16.")
@@ -139,7 +139,7 @@ def _parallel(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None
     if prefill > 1 and not shape.is_mla:
         reason = "prefill context parallelism is for MLA models"
         yield Problem("kv", kv.name, reason, "Use --set backend.context_parallel=decode.")
-    if prefill == 1 and cache_word(kv).endswith("per_token_head"):
+    if prefill == 1 and cache_dtype_name(kv).endswith("per_token_head"):
         yield Problem("kv", kv.name, "Triton's kernels have no context parallelism", "Use bf16 or fp8.")
     per_head = 1 if shape.is_mla else shape.heads // max(layer.kv_heads for layer in shape.layers)
     if prefill == 1 and not shape.is_mla and per_head % kv.placement.context_parallel:
@@ -148,7 +148,7 @@ def _parallel(options: VllmEngineOptions, kv: KVConfig, shape: ModelShape | None
 
 
 def _shape(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
-    word = cache_word(kv)
+    word = cache_dtype_name(kv)
     windows = kv.window is not None or any(layer.window for layer in shape.layers)
     if shape.is_mla and word not in ("auto", "bfloat16", "float16", "fp8_e4m3"):
         reason = "the model stores a latent (MLA), for which vLLM has 16 bit and fp8_e4m3"

@@ -12,14 +12,14 @@ import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from niah.backends.transformers import model_check as _model_check
+from niah.backends.transformers.length_dependent_rope import LengthDependentRope
 from niah.backends.transformers.load import LoadedModel
-from niah.backends.transformers.model_check import Switches, checked_model, compare, context_lengths, switches_of
+from niah.backends.transformers.model_check import SwitchLengths, check_model, compare, context_lengths, switch_lengths
 from niah.backends.transformers.options import TransformersOptions
-from niah.backends.transformers.rope_sides import RopeSides
 from niah.engines.base import ModelInfo
 from niah.errors import BackendUnavailable
 from niah.prompts.tokens import COMPLETION, WordTokenizer
-from tests.backends.transformers.test_rope_sides import SWITCH, longrope
+from tests.backends.transformers.test_length_dependent_rope import SWITCH, longrope
 from tests.helpers import tiny_models
 
 OPTIONS = TransformersOptions(threads=1)
@@ -85,18 +85,18 @@ def test_a_frequency_that_is_not_held_is_found(monkeypatch: pytest.MonkeyPatch) 
     loaded = longrope()
     shape = _info(loaded).shape
     assert shape is not None
-    contexts = context_lengths(shape, switches_of(loaded), 256)
+    contexts = context_lengths(shape, switch_lengths(loaded), 256)
     assert any(tokens < SWITCH for tokens in contexts)
     assert any(tokens > SWITCH for tokens in contexts)
     assert compare(loaded, _info(loaded), OPTIONS, contexts).widest_nats < 1e-3
-    monkeypatch.setattr(RopeSides, "at", lambda *_: nullcontext())
+    monkeypatch.setattr(LengthDependentRope, "at", lambda *_: nullcontext())
     with pytest.raises(BackendUnavailable, match="plain forward pass"):
         compare(loaded, _info(loaded), OPTIONS, contexts)
 
 
 def test_both_sides_of_windows_within_the_run() -> None:
     loaded = tiny_models.gemma3()
-    shape, rope = _info(loaded).shape, Switches()
+    shape, rope = _info(loaded).shape, SwitchLengths()
     assert shape is not None
     windows = replace(
         shape, layers=tuple(replace(x, window=300) if x.window else x for x in shape.layers), context_tokens=4096
@@ -124,8 +124,8 @@ def test_a_window_that_the_shape_does_not_tell_is_looked_at() -> None:
     info = _info(loaded)
     assert info.shape is not None
     assert all(layer.window is None for layer in info.shape.layers)
-    assert 200 in switches_of(loaded).attention
-    contexts = context_lengths(info.shape, switches_of(loaded), 512)
+    assert 200 in switch_lengths(loaded).attention
+    contexts = context_lengths(info.shape, switch_lengths(loaded), 512)
     assert 224 in contexts
     assert compare(loaded, info, OPTIONS, (96,)).widest_nats < 1e-3
     with pytest.raises(BackendUnavailable, match="plain forward pass"):
@@ -135,26 +135,26 @@ def test_a_window_that_the_shape_does_not_tell_is_looked_at() -> None:
 def test_it_costs_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NIAH_CACHE", str(tmp_path))
     loaded = tiny_models.llama()
-    said = checked_model(loaded, _info(loaded), OPTIONS, 128)
+    said = check_model(loaded, _info(loaded), OPTIONS, 128)
     assert "packed answers equal plain passes within" in said
 
     def never(*_: Any) -> Any:
         raise AssertionError("checked again")
 
     monkeypatch.setattr(_model_check, "compare", never)
-    assert checked_model(loaded, _info(loaded), OPTIONS, 128) == said
+    assert check_model(loaded, _info(loaded), OPTIONS, 128) == said
     with pytest.raises(AssertionError, match="checked again"):
-        checked_model(loaded, _info(loaded, "local:2"), OPTIONS, 128)
+        check_model(loaded, _info(loaded, "local:2"), OPTIONS, 128)
     for file in tmp_path.rglob("*.json"):
         file.write_text("{", encoding="utf-8")
     with pytest.raises(AssertionError, match="checked again"):
-        checked_model(loaded, _info(loaded), OPTIONS, 128)
+        check_model(loaded, _info(loaded), OPTIONS, 128)
 
 
 def test_a_check_that_was_left_out_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_model_check, "compare", lambda *_: pytest.fail("asked"))
     loaded = tiny_models.llama()
-    said = checked_model(loaded, _info(loaded), TransformersOptions(skip_checks=True), 128)
+    said = check_model(loaded, _info(loaded), TransformersOptions(skip_checks=True), 128)
     assert said.startswith("skipped")
     assert TransformersOptions(skip_checks=True).identity() == TransformersOptions().identity()
 
@@ -163,7 +163,7 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_run(monkeypatch: pytest
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("NIAH_CACHE", str(tmp_path / "file"))
     loaded = tiny_models.llama()
-    assert "within" in checked_model(loaded, _info(loaded), OPTIONS, 128)
+    assert "within" in check_model(loaded, _info(loaded), OPTIONS, 128)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -58,7 +58,7 @@ def _alone(loaded: LoadedModel, ids: list[int], steps: int) -> list[int]:
         cache = DynamicCache(config=loaded.model.config)
         feed = torch.tensor([ids])
         for _ in range(steps):
-            logits = loaded.model(input_ids=feed, **{loaded.cache_word: cache}).logits[0, -1]
+            logits = loaded.model(input_ids=feed, **{loaded.cache_argument: cache}).logits[0, -1]
             token = int(logits.argmax())
             if token in loaded.ends:
                 break

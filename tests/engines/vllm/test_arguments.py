@@ -19,7 +19,7 @@ from niah.engines.vllm.arguments import (
     VllmEngineOptions,
     as_flags,
     as_keywords,
-    cache_word,
+    cache_dtype_name,
     check_windows,
     engine_settings,
     stored_as,
@@ -59,7 +59,7 @@ def settings(kv: KVConfig, model: str = "smollm2", *, on_cpu: bool = False, **op
     ],
 )
 def test_words(kv: KVConfig, on_cpu: bool, word: str) -> None:
-    assert cache_word(kv, on_cpu=on_cpu) == word
+    assert cache_dtype_name(kv, on_cpu=on_cpu) == word
     assert settings(kv, on_cpu=on_cpu)["kv_cache_dtype"] == word
 
 

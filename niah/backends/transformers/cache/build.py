@@ -42,7 +42,7 @@ def build_cache(kv: KVConfig, shape: ModelShape) -> cache_utils.Cache:
     return cache_utils.Cache(layers=layers)
 
 
-def library_differs(config: Any, shape: ModelShape | None) -> str:
+def layout_difference(config: Any, shape: ModelShape | None) -> str:
     """How the cache that transformers itself builds for a model differs from its shape; empty where it does not.
 
     Args:

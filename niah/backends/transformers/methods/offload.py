@@ -10,7 +10,7 @@ from niah.backends.transformers.method import Method, Running
 from niah.kv.config import KVConfig
 
 
-class OnHost:
+class HostCodec:
     """A codec whose parts lie on the host; reading brings them to where the states came from."""
 
     def __init__(self, codec: Codec, device: torch.device) -> None:
@@ -30,7 +30,7 @@ class Offloaded(Running):
     def cache(self) -> Cache:
         held = super().cache()
         for layer in self.layers(held):
-            layer.wrap(lambda codec: OnHost(codec, self.loaded.device))
+            layer.wrap(lambda codec: HostCodec(codec, self.loaded.device))
         return held
 
     def effective(self, held: Cache) -> dict[str, object]:

@@ -19,11 +19,11 @@ import torch
 from transformers.cache_utils import Cache
 
 from niah.backends.transformers.attention import attention_method
+from niah.backends.transformers.length_dependent_rope import LengthDependentRope
 from niah.backends.transformers.method import Method, Running, Setting
 from niah.backends.transformers.packed import View
 from niah.backends.transformers.ring.group import RingGroup
 from niah.backends.transformers.ring.share import Rank, RingCache
-from niah.backends.transformers.rope_sides import RopeSides
 from niah.errors import BackendUnavailable
 from niah.kv.config import KVConfig
 
@@ -33,7 +33,7 @@ class Ring(Running):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        if RopeSides(self.loaded.model):
+        if LengthDependentRope(self.loaded.model):
             raise BackendUnavailable(
                 f"{self.kv.name}: the rotary frequencies of this model depend on the length of the whole sequence, and "
                 "each rank sees a part of it. Use a setting without a ring."

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, Gemma3TextConfig, GPT2Config, Lla
 from niah.backends.transformers.load import load_model, stretched_config
 from niah.backends.transformers.options import TransformersOptions
 from niah.engines.base import ModelInfo, SessionRequest
-from niah.engines.checkpoint.stretch import in_force, stretched, yarn
+from niah.engines.checkpoint.yarn import in_force, stretched, yarn
 from niah.engines.vllm.arguments import VllmEngineOptions, engine_settings
 from niah.errors import ConfigError
 from niah.kv.grammar import parse_one

@@ -28,7 +28,7 @@ _BEGINNING_SPLITS = (
 _DEFAULT_IDS: Mapping[str, tuple[int | None, int | None]] = {"llama": (1, 2), "bert": (101, 102), "t5": (None, 1)}
 
 
-def ends_of(header: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def bos_eos_ids(header: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Ids of the tokens that begin and end a text; None where the file wants none.
 
     Args:
@@ -43,7 +43,7 @@ def ends_of(header: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return (bos if adds_bos else None), (eos if adds_eos else None)
 
 
-def keep_ends(tokenizer: Any, gguf_file: Path) -> None:
+def set_bos_eos(tokenizer: Any, gguf_file: Path) -> None:
     """Let a tokenizer made of a GGUF file begin and end texts as the file says; some releases of transformers lose it.
 
     Args:
@@ -51,7 +51,7 @@ def keep_ends(tokenizer: Any, gguf_file: Path) -> None:
     """
     from tokenizers.processors import TemplateProcessing
 
-    begin, end = ends_of(_header(gguf_file))
+    begin, end = bos_eos_ids(_header(gguf_file))
     bare = list(tokenizer("x", add_special_tokens=False).input_ids)
     wanted = [*([begin] if begin is not None else []), *bare, *([end] if end is not None else [])]
     if list(tokenizer("x").input_ids) == wanted:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from niah.engines.checkpoint.gguf_ends import ends_of, keep_ends
+from niah.engines.checkpoint.gguf_special_tokens import bos_eos_ids, set_bos_eos
 from niah.models.embedded import EMBEDDED, embedded_folder
 from tests.helpers.model_files import begun, library
 from tests.helpers.small_tokenizers import SPECIALS, gemma_rust, gpt2_rust
@@ -48,7 +48,7 @@ def _keys(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_what_a_file_says(keys: dict[str, Any], ends: tuple[int | None, int | None]) -> None:
-    assert ends_of(keys) == ends
+    assert bos_eos_ids(keys) == ends
 
 
 def _file(path: Path, made: Any, *, adds_bos: bool | None, adds_eos: bool | None, kind: str = "gpt2") -> Path:
@@ -75,7 +75,7 @@ def test_a_tokenizer_does_as_its_file_says(
     """Whatever the library made of the file, before and after it has been saved."""
     made = library(begun(gpt2_rust(), *read_as))
     path = _file(tmp_path / "m.gguf", made, adds_bos=adds[0], adds_eos=adds[1])
-    keep_ends(made, path)
+    set_bos_eos(made, path)
     bare = made("x y", add_special_tokens=False).input_ids
     wanted = [*([made.bos_token_id] if adds[0] else []), *bare, *([made.eos_token_id] if adds[1] else [])]
     assert made("x y").input_ids == wanted
@@ -87,7 +87,7 @@ def test_a_tokenizer_that_does_so_already_is_left_as_it_is(tmp_path: Path) -> No
     made = library(begun(gemma_rust(), START))
     path = _file(tmp_path / "m.gguf", made, adds_bos=None, adds_eos=None, kind="llama")
     before = made.backend_tokenizer.to_str()
-    keep_ends(made, path)
+    set_bos_eos(made, path)
     assert made.backend_tokenizer.to_str() == before
 
 

@@ -19,7 +19,7 @@ import torch
 _HELD = "held"
 
 
-class RopeSides:
+class LengthDependentRope:
     """The embeddings of a loaded model whose frequencies depend on the length; none for most models."""
 
     def __init__(self, model: Any) -> None:
@@ -97,5 +97,5 @@ def _update(module: Any, last: int) -> None:
 
 def restart(model: Any) -> None:
     """Forget what longer sequences have made of dynamic embeddings: the next pass is as that of a new model."""
-    for module in RopeSides(model)._modules:  # noqa: SLF001
+    for module in LengthDependentRope(model)._modules:  # noqa: SLF001
         _update(module, 0)

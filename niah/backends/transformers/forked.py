@@ -19,7 +19,7 @@ class Sequential(Protocol):
     def fork(self, held: Any) -> Any: ...
 
 
-def answer_alone(model: Sequential, held: Any, question: Question, context_tokens: int, ends: frozenset[int]) -> int:
+def answer_forked(model: Sequential, held: Any, question: Question, context_tokens: int, ends: frozenset[int]) -> int:
     """Answer greedily in place, behind ``held``, which holds the context and is used up; returns the steps taken.
 
     The expected answer is scored in another copy, so that it leaves no trace in what the answer is made from.

@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausalLM
 
+from niah.backends.transformers.length_dependent_rope import LengthDependentRope
 from niah.backends.transformers.load import LoadedModel
 from niah.backends.transformers.method import Running, Setting
 from niah.backends.transformers.methods.ring import Ring
 from niah.backends.transformers.options import TransformersOptions
-from niah.backends.transformers.rope_sides import RopeSides
 from niah.backends.transformers.session import HFSession
 from niah.engines.base import ModelInfo, SessionRequest
 from niah.errors import BackendUnavailable
@@ -112,7 +112,7 @@ def test_each_length_equals_a_plain_pass(kind: str, reuse: bool) -> None:
 def test_the_two_sides_differ(kind: str) -> None:
     """Otherwise the test above could not fail."""
     loaded = KINDS[kind]()
-    rope = RopeSides(loaded.model)
+    rope = LengthDependentRope(loaded.model)
     prompt = _prompts(_ids(100, 1))[0]
     with rope.at(SWITCH):
         # a sequence of 100 turned by the frequencies of a short one
@@ -123,21 +123,21 @@ def test_the_two_sides_differ(kind: str) -> None:
 
 
 def test_keys_say_which_sequences_are_turned_alike() -> None:
-    long, growing = RopeSides(longrope().model), RopeSides(dynamic().model)
+    long, growing = LengthDependentRope(longrope().model), LengthDependentRope(dynamic().model)
     assert long.switches == growing.switches == (SWITCH,)
     assert long.key(64) != long.key(65) == long.key(500)
     assert growing.key(10) == growing.key(64) != growing.key(65) != growing.key(66)
 
 
 def test_a_model_of_fixed_frequencies_is_left_alone() -> None:
-    rope = RopeSides(tiny_models.llama().model)
+    rope = LengthDependentRope(tiny_models.llama().model)
     assert not rope
     assert rope.key(10) == rope.key(100_000)
 
 
 def test_the_embedding_is_as_before_afterwards() -> None:
     loaded = longrope()
-    rope = RopeSides(loaded.model)
+    rope = LengthDependentRope(loaded.model)
     prompt = _prompts(_ids(100, 1))[0]
     before = _plain(longrope, prompt)
     with pytest.raises(RuntimeError, match="stop"), rope.at(10):
