@@ -1,4 +1,4 @@
-"""``RunConfig``: everything a run was asked for. YAML < environment < flags < ``--set``; unknown keys are errors."""
+"""``RunConfig``: the configuration of a run. YAML < environment < flags < ``--set``; unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from niah.redact import looks_like_key
 SECRET_WORDS = ("api_key", "apikey", "token", "secret", "password", "authorization")
 DEFAULT_LENGTHS = "512,1k,2k"
 DEFAULT_DEPTHS = "5"
-# what --trials auto spends at most on a cell
+# most trials of a cell under --trials auto
 AUTO_MOST_TRIALS = 64
 
 
@@ -51,7 +51,7 @@ class _Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_booleans(cls, value: object, info: ValidationInfo) -> object:
-        """``trials: yes`` would count as 1."""
+        """Refuse booleans for numbers: ``trials: yes`` would count as 1."""
         annotation = cls.model_fields[str(info.field_name)].annotation
         kinds = get_args(annotation) or (annotation,)
         if isinstance(value, bool) and bool not in kinds and (int in kinds or float in kinds):
@@ -99,7 +99,7 @@ class GridConfig(_Section):
     @field_validator("lengths", "depths", mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        """YAML gives a list or a number where the command line gives text."""
+        """Accept a list or a number from YAML where the command line gives text."""
         if isinstance(value, list | tuple):
             return ",".join(str(v) for v in value)
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -146,7 +146,7 @@ KVSetting = Annotated[
 
 
 class RunConfig(_Section):
-    """A run as asked for.
+    """Configuration of a run.
 
     Attributes:
         model: alias, folder or hub id; None is the backend's default.
@@ -188,8 +188,8 @@ class RunConfig(_Section):
 
     @field_validator("kv", mode="before")
     @classmethod
-    def _are_settings(cls, value: object) -> object:
-        """YAML reads a bare on, 8 or 2026-01-01 as something else than a name."""
+    def _parse_settings(cls, value: object) -> object:
+        """Parse the settings; refuse what YAML does not read as text, such as a bare on, 8 or 2026-01-01."""
         asked = split_list(value) if isinstance(value, str) else value
         if asked is None:
             return None
@@ -207,7 +207,7 @@ class RunConfig(_Section):
     @field_validator("reuse", mode="before")
     @classmethod
     def _reuse(cls, value: object) -> object:
-        """YAML reads a bare on or off as true or false."""
+        """Accept true and false, as which YAML reads a bare on or off."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
     def to_json(self) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _refuse_secrets(data: Any, where: str, prefix: str) -> None:
-    """Refuse a key by its name or by its look, however deep it lies: a config is kept, shown and shared."""
+    """Refuse keys that look like secrets at any depth: a config is stored, shown and shared."""
     if isinstance(data, Mapping):
         for key, value in data.items():
             name = str(key).lower().replace("-", "_")
@@ -431,7 +431,7 @@ def validate(model: type[M], data: Mapping[str, Any], where: str) -> M:
 
 
 def _sentence(model: type[BaseModel], err: ValidationError, where: str) -> str:
-    # a key that does not exist is often why another one is missing
+    # an unknown key is often a misspelling of the missing one, so it is reported first
     first = min(err.errors(), key=lambda error: error["type"] != "extra_forbidden")
     keys = [str(k) for k in first["loc"]]
     path = ".".join([where, *keys]) if where != "config" else ".".join(keys)

@@ -1,4 +1,4 @@
-"""What a setting asks for, aspect by aspect, and how settings joined by ``+`` become one: no two parts say the same."""
+"""Aspects that a KV setting asks for, and the combination of parts joined by ``+``, of which no two set the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from niah.errors import ConfigError
 from niah.kv.config import KVConfig, Placement, Window
 
-# Aspects of the tokens that are kept and of the cache around them, with the words of a message that refuses them.
+# Aspects of a setting beside its formats, with their names in messages.
 # How keys and values are stored is not among them: backends declare pairs of element and layout for that.
 ASPECTS: Mapping[str, str] = {
     "merged_heads": "merging of KV heads",
@@ -32,7 +32,7 @@ def aspects(kv: KVConfig) -> Iterator[str]:
     window, place = kv.window, kv.placement
     asked = {
         "merged_heads": kv.kv_heads is not None,
-        # a format that packs tokens together brings its residual along
+        # a format that encodes tokens together has a residual by itself
         "residual": kv.residual > 0 and kv.keys.tokens_stand_alone,
         "skip_layers": bool(kv.skip_layers),
         "window": window is not None,
@@ -49,7 +49,7 @@ def aspects(kv: KVConfig) -> Iterator[str]:
     yield from dict.fromkeys(extra.aspect for extra in kv.extras)
 
 
-# What a part of a combination may say, in the order in which names are written, with the fields that say it.
+# What a part of a combination can set, in the order of the canonical name, with the fields that it sets.
 _PART_FIELDS: Mapping[str, tuple[str, ...]] = {
     "the number of KV heads": ("kv_heads",),
     "the stored type": ("keys", "values", "residual", "prefill_reads"),
@@ -92,7 +92,7 @@ def combine(parts: Sequence[Part]) -> KVConfig:
     """One setting of all parts, named by them in the order of ``_PART_FIELDS``.
 
     Raises:
-        ConfigError: two parts that say the same thing, or things that exclude each other.
+        ConfigError: two parts set the same thing, or things that exclude each other.
     """
     order = list(_PART_FIELDS)
     ranked = sorted(parts, key=lambda part: order.index(part.sets[0]) if part.sets else len(order))
@@ -113,7 +113,7 @@ def combine(parts: Sequence[Part]) -> KVConfig:
 
 
 def check_combination(setting: KVConfig) -> None:
-    """Refuse what no cache can be, whatever the model and the engine.
+    """Refuse combinations that no cache can have, whatever the model and the engine.
 
     Raises:
         ConfigError: skipped layers of a cache that is 16 bit anyway, a window beside a compressive memory, or a

@@ -1,4 +1,4 @@
-"""``KVConfig``: what is asked of the KV cache, as a value of a few typed parts and in words of no engine."""
+"""``KVConfig``: a KV-cache setting as a typed value, independent of any engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AllTokens:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Every layer keeps the newest ``size`` tokens, and the first ``sinks`` ones for ever (arXiv:2309.17453).
+    """Every layer keeps the newest ``size`` tokens, and always the first ``sinks`` ones (arXiv:2309.17453).
 
     Attributes:
         positions: ``in_cache`` (renumbered inside the cache) or ``original``.
@@ -82,7 +82,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a method that comes as a plugin asks for: a subclass names its aspect, and its fields are the parameters.
+    """Parameters of a method from a plugin: a subclass names its aspect, and its fields are the parameters.
 
     Attributes:
         aspect: every backend that does not declare it refuses the setting.
@@ -100,7 +100,7 @@ E = TypeVar("E", bound=Extra)
 
 @dataclass(frozen=True, slots=True)
 class KVConfig:
-    """A KV-cache setting: *what* is wanted. How an engine spells it stays in that engine's backend.
+    """A KV-cache setting; each backend translates it to its engine's arguments.
 
     Attributes:
         name: label in tables and rows, for instance ``int8`` or ``streaming(sinks=4,window=512)``.
@@ -151,7 +151,7 @@ class KVConfig:
         return self.tokens if isinstance(self.tokens, Window) else None
 
     def extra(self, kind: type[E]) -> E | None:
-        """What the setting asks of one method that comes as a plugin; None where it asks nothing."""
+        """The parameters of one method from a plugin; None where the setting has none."""
         return next((one for one in self.extras if isinstance(one, kind)), None)
 
     @property
@@ -161,7 +161,7 @@ class KVConfig:
 
 
 def _counts(kv: KVConfig) -> Iterator[tuple[str, object, int]]:
-    """Numbers of a setting with their least values; None is where one may be left out."""
+    """Numbers of a setting with their minimum; a number may be None where it is optional."""
     optional = {
         "kv_heads": kv.kv_heads,
         "block_size": kv.placement.block_size,

@@ -1,4 +1,4 @@
-"""How keys or values are stored: each ``Format`` brings its name, its bytes and the heads that it can take."""
+"""Storage formats of keys or values: each ``Format`` has its name, its bytes and the head sizes that it supports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from niah.errors import ConfigError, near
 
 # bits of one stored element, without scales
 ELEMENT_BITS: Mapping[str, int] = {
-    "auto": 16,  # left to the engine, usually the model's 16-bit type
+    "auto": 16,  # chosen by the engine, usually the model's 16-bit type
     "fp32": 32,
     "bf16": 16,
     "fp16": 16,

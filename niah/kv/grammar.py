@@ -1,6 +1,6 @@
-"""KV settings as people write them: ``bf16,int4(group_size=64),k8v4+window(1024),gqa(1)+int8+skip(0,-1)``.
+"""Parser of KV settings: ``bf16,int4(group_size=64),k8v4+window(1024),gqa(1)+int8+skip(0,-1)``.
 
-A comma divides settings, ``+`` joins the parts of one. What parts may stand together is said in ``combine``.
+A comma divides settings, ``+`` joins the parts of one. Which parts can be combined is decided in ``combine``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse_kv(
 
     Args:
         native_dtype: the model's 16-bit type, which ``reference`` then stands for; None leaves it open.
-        also: parts that are added to every setting, and stand alone where there is none.
+        also: parts that are added to every setting, or are the only setting where there is none.
 
     Raises:
         ConfigError: an unknown name, a wrong argument, or parts that do not go together.
@@ -82,7 +82,7 @@ def reference_for(native_dtype: str) -> KVConfig:
 
 
 def resolved(setting: KVConfig, native_dtype: str | None) -> KVConfig:
-    """The setting with a model's own 16-bit type where it says ``reference``.
+    """Replace ``reference`` by the setting of the model's own 16-bit type.
 
     Raises:
         ConfigError: it does, and the model's type is not known.

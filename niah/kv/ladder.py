@@ -1,4 +1,4 @@
-"""The ladder of combined savings: what each method takes off the cache of one model at one length, step by step."""
+"""``niah memory --ladder``: how much each method reduces the cache of one model at one length, step by step."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Step:
     """One rung.
 
     Attributes:
-        name: what has been done so far, for people.
+        name: description of the methods applied so far.
         kv: the setting as ``--kv`` takes it; None for the textbook start, which no engine stores.
         total_bytes: bytes of all sequences at this step, unfilled slots of blocks included; None where the step cannot
             be had.
         of_start: share of the first step's bytes.
         of_previous: share of the bytes of the step before.
-        note: what is to be known of the step, or why it cannot be had.
+        note: a remark on the step, or why it is not possible.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Settings against the prompts of a run: what can only be said once the questions are known."""
+"""Checks KV settings against the prompts of a run, once their lengths are known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from niah.types import Problem
 def prompt_problems(kv: KVConfig, context_tokens: int, question_tokens: int) -> Iterator[Problem]:
     """Why a setting cannot serve a prompt of so many tokens: context, and question with its answer.
 
-    A window that does not hold sinks, question and answer would lose the question while it is answered.
+    A window that does not hold sinks, question and answer would drop the question while it is being answered.
     """
     kept_sinks = kv.window.sinks if kv.window else 0
     needed = question_tokens + kept_sinks

@@ -1,4 +1,4 @@
-"""SDPA with grouped KV heads read in place: stock SDPA in transformers copies K and V to every query head under a mask.
+"""Masked SDPA for grouped KV heads without copies: SDPA in transformers copies K and V to every query head.
 
 For a short query that copy of the whole cache costs more than the attention itself (4,300 keys, 9 heads over 3:
 6.8 ms against 2.6 ms a layer for 5 queries on one core). That is so on a CPU; fused kernels of GPUs need the copy.
@@ -69,12 +69,12 @@ def _by_method(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 def _no_mask(*_args: Any, **_kwargs: Any) -> None:
-    """A method knows itself what each token may see."""
+    """No mask: a method decides itself what each token may see."""
 
 
 @contextmanager
 def attention_method(model: Any, attend: Callable[..., Any]) -> Iterator[None]:
-    """Let ``attend`` stand for the model's attention, and put the former one back at the end.
+    """Replace the model's attention by ``attend`` within the block.
 
     ``attend(module, query, key, value, mask, *, scaling, **rest)`` takes and returns what ``grouped_sdpa`` does.
     """

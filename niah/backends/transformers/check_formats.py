@@ -1,4 +1,4 @@
-"""Which models can have which stored formats in the transformers backend, decided before anything is loaded."""
+"""Checks before loading whether the transformers backend can store a model's keys and values in a format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = {"quanto": ("optimum.quanto", "optimum-quanto"), "hqq": ("hqq", "hqq"
 
 
 def format_problems(kv: KVConfig, shape: ModelShape | None) -> list[Problem]:
-    """Reasons why keys and values cannot be stored as asked; pure but for looking whether a package is there."""
+    """Reasons why keys and values cannot be stored as asked; pure but for looking up installed packages."""
     twice = list(_stored_twice(kv))
     if twice or not kv.is_quantized:
         return twice
@@ -78,7 +78,7 @@ def _windows(kv: KVConfig, layers: list[LayerShape]) -> Iterator[Problem]:
 
 
 def _heads(kv: KVConfig, layers: list[LayerShape]) -> Iterator[Problem]:
-    """Head sizes that groups do not divide, or whose elements do not fill bytes."""
+    """Head sizes not divisible by the group size, or whose elements do not fill whole bytes."""
     dims = {
         "keys": sorted({layer.k_dim for layer in layers}),
         "values": sorted({layer.v_dim for layer in layers}),

@@ -1,4 +1,4 @@
-"""Why a setting that changes what is kept, or where, cannot run here; pure, and without importing an engine."""
+"""Checks before loading of windows, sinks, merged heads, memories, rings and offloading on the transformers backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FUSED = frozenset({"bloom", "dbrx", "falcon", "gpt2", "gpt_bigcode", "gpt_neox"
 
 
 def structure_problems(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -> list[Problem]:
-    """Everything against windows, sinks, merged heads, compressive memory, rings and offloading."""
+    """Reasons why a setting that changes what is kept, or where, cannot run; pure, without importing an engine."""
     found = [*_combined(kv), *_offload(kv, on_cpu=on_cpu)]
     if kv.placement.context_parallel > 1:
         found += _ring(kv, shape, host, on_cpu=on_cpu)
@@ -25,7 +25,7 @@ def structure_problems(kv: KVConfig, shape: ModelShape | None, host: Host, *, on
 
 
 def layer_problems(shape: ModelShape) -> Iterator[Problem]:
-    """Why layers of a model have no cache here: only keys and values of tokens can be stored, shared and measured."""
+    """Layers of a model that have no cache layer here: only keys and values of tokens can be stored and measured."""
     kinds = {layer.kind for layer in shape.layers}
     hint = "Use a model whose layers all keep keys and values of tokens."
     if "linear" in kinds:

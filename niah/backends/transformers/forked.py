@@ -1,4 +1,4 @@
-"""One question behind a context, in a copy of the context's cache of its own: for caches that a question changes."""
+"""Answers one question in its own copy of the context's cache, for caches that a question would change."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Sequential(Protocol):
 
 
 def answer_forked(model: Sequential, held: Any, question: Question, context_tokens: int, ends: frozenset[int]) -> int:
-    """Answer greedily in place, behind ``held``, which holds the context and is used up; returns the steps taken.
+    """Answer greedily in place, after the context in cache ``held``, which is modified; returns the forward passes.
 
-    The expected answer is scored in another copy, so that it leaves no trace in what the answer is made from.
+    The expected answer is scored in another copy, so that it cannot influence the generated answer.
 
     Raises:
         FloatingPointError: the model's logits are not finite.
@@ -39,7 +39,7 @@ def answer_forked(model: Sequential, held: Any, question: Question, context_toke
 
 
 def _score(model: Sequential, held: Any, question: Question, at: int, logits: torch.Tensor) -> int:
-    """Log-probability of the expected answer, token by token; returns the steps taken."""
+    """Log-probability of the expected answer, token by token; returns the forward passes."""
     question.logprob = 0.0
     copy = model.fork(held)
     for j, token in enumerate(question.gold):

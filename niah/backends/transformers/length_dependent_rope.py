@@ -1,10 +1,10 @@
-"""Rotary frequencies that depend on the length of the whole sequence, held at one length for as long as it is asked.
+"""``LengthDependentRope``: fixes rotary frequencies that depend on the sequence length at one length.
 
 Two kinds of transformers' rotary embeddings look at the largest position of each forward pass
 (``modeling_rope_utils.py``): ``longrope`` (arXiv:2402.13753; Phi-3) takes long factors beyond
 ``original_max_position_embeddings`` and short ones below, ``dynamic`` (NTK) stretches its base with every further
-token. A prompt that is processed in chunks, or that goes on from the cache of a shorter one, would so be turned by
-other frequencies than the same prompt in one pass.
+token. A prompt that is processed in chunks, or that extends a cached shorter one, would be rotated by other frequencies
+than the same prompt in one pass.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-# a kind that no embedding updates itself for
+# a rope type for which embeddings do not update their frequencies
 _HELD = "held"
 
 
@@ -31,12 +31,12 @@ class LengthDependentRope:
 
     @property
     def switches(self) -> tuple[int, ...]:
-        """Lengths in tokens beyond which frequencies are others, ascending."""
+        """Lengths in tokens beyond which frequencies change, ascending."""
         found = {limit for module in self._modules for limit, _ in _limits(module)}
         return tuple(sorted(found))
 
     def key(self, tokens: int) -> tuple[int, ...]:
-        """What decides the frequencies of a sequence of ``tokens``: equal keys, equal frequencies."""
+        """A key of the frequencies for a sequence of ``tokens``: equal keys mean equal frequencies."""
         key = []
         for module in self._modules:
             for limit, is_dynamic in _limits(module):
@@ -45,11 +45,11 @@ class LengthDependentRope:
 
     @contextmanager
     def at(self, tokens: int) -> Iterator[None]:
-        """Turn everything by the frequencies of a sequence of ``tokens``, whatever positions a pass has."""
+        """Use the frequencies of a sequence of ``tokens``, whatever positions a pass has."""
         before = [(module, module.rope_type) for module in self._modules]
         try:
             for module in self._modules:
-                # the short ones first: a dynamic embedding keeps what the longest sequence has made of it
+                # length 0 first: a dynamic embedding otherwise keeps the frequencies of the longest sequence so far
                 for last in (0, max(0, tokens - 1)):
                     _update(module, last)
                 module.rope_type = _held(module.rope_type)
@@ -96,6 +96,6 @@ def _update(module: Any, last: int) -> None:
 
 
 def restart(model: Any) -> None:
-    """Forget what longer sequences have made of dynamic embeddings: the next pass is as that of a new model."""
+    """Reset dynamic embeddings to their initial frequencies, as in a newly loaded model."""
     for module in LengthDependentRope(model)._modules:  # noqa: SLF001
         _update(module, 0)

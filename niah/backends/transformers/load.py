@@ -1,4 +1,4 @@
-"""Loading a causal language model: device, compute type, attention, and one forward call for every release."""
+"""Loads a causal language model: device, dtype, attention, and one forward call for all transformers releases."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def pick_dtype(wanted: str, device: torch.device) -> torch.dtype:
 
 @dataclass
 class LoadedModel:
-    """A model ready to run, with what differs between models and releases already settled.
+    """A model ready to run; differences between models and transformers releases are resolved.
 
     Attributes:
         cache_argument: the forward argument that takes the cache (renamed in transformers 5.24).
@@ -160,16 +160,16 @@ def stretched_config(options: TransformersOptions, info: ModelInfo, factor: floa
 
 
 def _from_pretrained(source: str, attention: str, arguments: dict[str, Any]) -> Any:
-    """The model, all of whose weights come from its files.
+    """Load the model and require that all its weights are in its files.
 
     Raises:
-        BackendUnavailable: some are not there; the library would make them up.
+        BackendUnavailable: some are missing, which transformers would initialize at random.
     """
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     level = logging.get_verbosity()
-    logging.set_verbosity_error()  # its report of what is missing is a table of many lines
+    logging.set_verbosity_error()  # its report of missing weights is a long table
     try:
         model, told = AutoModelForCausalLM.from_pretrained(
             source, attn_implementation=attention, output_loading_info=True, **arguments
@@ -191,7 +191,7 @@ def _has_no(attention: str, err: Exception) -> bool:
 
 
 def check_positions(source: str, options: TransformersOptions) -> None:
-    """Refuse a model whose tokens cannot be placed by position, before its weights are loaded.
+    """Refuse a model that does not accept explicit token positions, before its weights are loaded.
 
     Raises:
         ConfigError: it is one; what to use is in the message.
@@ -214,7 +214,7 @@ def _cannot(name: str, reason: str) -> str:
 
 
 def ready(model: Any, attention: str) -> LoadedModel:
-    """A model that is on its device already, with what differs between models settled."""
+    """``LoadedModel`` of a model that is on its device already."""
     config = model.config.get_text_config()
     parameter = next(model.parameters())
     return LoadedModel(

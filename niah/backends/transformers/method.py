@@ -1,4 +1,4 @@
-"""What a KV setting does beyond its stored format: a session drives a ``Running`` and knows no method by name.
+"""The interface of cache methods: ``Running`` executes a model under one KV setting, ``Method`` says for which.
 
 A file in ``methods`` adds one by ``PLUGIN = Method(name, summary, applies, Class)``: the class builds the cache's
 layers, processes tokens over them, and says whether questions may share one sequence.
@@ -28,7 +28,7 @@ from niah.registry import Plugin
 
 @dataclass(frozen=True)
 class Setting:
-    """All that a method may need to know.
+    """Inputs of a method: model, KV setting and machine.
 
     Attributes:
         source: folder or hub id of the model, for methods that load it in other processes.
@@ -53,7 +53,7 @@ class Running:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.loaded, self.kv, self.shape = setting.loaded, setting.kv, setting.shape
-        # what changes to the model have to say about themselves
+        # settings in force recorded by changes of the model
         self.notes: dict[str, Any] = {}
 
     @property
@@ -89,27 +89,27 @@ class Running:
         return self.loaded.step(ids, positions, held, view, keep)
 
     def hold(self, held: Cache) -> None:
-        """Drop nothing from now on: questions follow, and the mask decides what each may see."""
+        """Stop dropping tokens: questions follow, and the mask decides what each may see."""
         for layer in self.layers(held):
             layer.hold = True
 
     def can_crop_to(self, held: Cache, tokens: int) -> bool:
-        """Whether the cache can go back to exactly what it was after ``tokens`` tokens."""
+        """Whether the cache can restore its state after ``tokens`` tokens exactly."""
         return all(layer.can_crop_to(tokens) for layer in self.layers(held))
 
     def can_go_on(self, held: Cache, tokens: int, to: int) -> bool:
-        """Whether a context of ``to`` tokens that shares the first ``tokens`` becomes what a cold one would be."""
+        """Whether a context of ``to`` tokens may reuse the first ``tokens`` and equal one without reuse."""
         even = tokens == to or not any(layer.depends_on_passes for layer in self.layers(held))
         return even and self.can_crop_to(held, tokens)
 
     def crop(self, held: Cache, tokens: int) -> None:
-        """Forget all but the first ``tokens``."""
+        """Keep only the first ``tokens``."""
         for layer in self.layers(held):
             layer.hold = False
             layer.crop(tokens - layer.seen)
 
     def fork(self, held: Cache) -> Cache:
-        """A copy that shares nothing."""
+        """A copy without shared storage."""
         layers = [layer.fork() if isinstance(layer, StoredLayer) else layer for layer in held.layers]
         return type(held)(layers=layers)
 
@@ -142,7 +142,7 @@ class Running:
 
 
 def _in_force(layers: Sequence[StoredLayer]) -> dict[str, str]:
-    """What is really stored; where layers differ, each kind with the number of layers that have it."""
+    """What is stored; where layers differ, each variant with its number of layers."""
     found = [layer.in_force() for layer in layers]
     merged: dict[str, str] = {}
     for key in dict.fromkeys(key for one in found for key in one):
@@ -174,7 +174,7 @@ class ModelChange(Plugin):
 
     Attributes:
         applies: whether a setting asks for it.
-        changed: changes the loaded model and puts it back; gives what is recorded among the settings in force.
+        changed: context manager that changes and restores the loaded model; yields the settings in force to record.
         aspects: as of ``Method``.
     """
 

@@ -1,7 +1,7 @@
-"""A model's first use: answers of a session against plain forward passes of the same ids.
+"""Checks a model at first use: compares answers of a session with plain forward passes of the same ids.
 
-A family whose attention nobody here has thought of (positions that are counted, frequencies that depend on the length,
-a mask that is ignored) would otherwise draw a wrong map in silence. Token ids are drawn at random: what is compared is
+A model family with unsupported attention (positions that are counted, frequencies that depend on the length, a mask
+that is ignored) would otherwise give wrong results without an error. Token ids are drawn at random: what is compared is
 the computation, not what the model knows. It runs in fp32 with an fp32 cache, where the two differ by rounding alone.
 """
 
@@ -43,26 +43,26 @@ TOLERANCE_NATS = 1e-2
 # where the weights do not fit in fp32, or are quantized: sums of a few bf16 log-probabilities differ by some tenths
 COARSE_TOLERANCE_NATS = 1.0
 SHORT_TOKENS = 96
-# a context ends so far behind a length at which something switches
+# tokens by which a context exceeds a switch length
 BEYOND_TOKENS = 24
-# a number of a config beyond this is no length that a run reaches
+# larger numbers in a config are no lengths that a run reaches
 MOST_TOKENS = 10_000_000
 _TAILS = (5, 9)
 _GOLD_TOKENS = 4
 _CHUNKS = 3
 _PACKAGES = ("torch", "transformers")
-# numbers of a config behind which attention may be another, also of families whose shape says nothing of it
+# config keys of lengths at which attention may change, also for families whose shape does not name them
 _SWITCHES = re.compile(r"window|chunk|local|segment|block_size|stride|original_max")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What the check found.
+    """Result of the check.
 
     Attributes:
-        contexts: tokens of the contexts that were asked about.
+        contexts: lengths of the checked contexts in tokens.
         widest_nats: largest difference of a log-probability from that of a plain pass.
-        dtype: what both computed in.
+        dtype: compute dtype of both.
     """
 
     contexts: tuple[int, ...]
@@ -75,7 +75,7 @@ class CheckResult:
 
 
 def check_model(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, max_length: int) -> str:
-    """Check a model, or find that it was checked before; returns what goes into the record.
+    """Check a model unless a stored result exists; returns the sentence for the record.
 
     Args:
         max_length: longest sequence of the run in tokens: nothing is compared beyond it.
@@ -105,7 +105,7 @@ class SwitchLengths:
 
 
 def switch_lengths(loaded: LoadedModel) -> SwitchLengths:
-    """What the loaded model and its config say."""
+    """Read the lengths from the loaded model and its config."""
     config = loaded.model.config.get_text_config().to_dict()
     named = {int(value) for key, value in _numbers(config) if _SWITCHES.search(key) and 1 < value < MOST_TOKENS}
     rope = LengthDependentRope(loaded.model).switches
@@ -121,7 +121,7 @@ def _numbers(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def context_lengths(shape: ModelShape, switches: SwitchLengths, max_length: int) -> tuple[int, ...]:
-    """Tokens of contexts to ask about: a short one, and both sides of each length at which something switches."""
+    """Context lengths in tokens to check: a short one, and both sides of each ``SwitchLengths`` length."""
     room = max(_TAILS) + _GOLD_TOKENS
     most = min(max_length, shape.context_tokens or max_length) - room
     windows = {layer.window for layer in shape.layers if layer.window is not None}
@@ -164,7 +164,7 @@ def compare(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, 
 
 @contextmanager
 def _failures_as_unavailable(info: ModelInfo) -> Iterator[None]:
-    """Whatever a model says to being asked, in one sentence."""
+    """Turn any failure of a model into ``BackendUnavailable`` with one sentence."""
     try:
         with boundary("model", "it fails"):
             yield
@@ -194,7 +194,7 @@ def _of(info: ModelInfo) -> str:
 def _difference(
     loaded: LoadedModel, info: ModelInfo, prompt: Prompt, reply: Answer, outputs: dict[str, list[int]], tolerance: float
 ) -> float:
-    """How far the expected answer's log-probability, and what was said, are from a plain pass, in nats."""
+    """Difference in nats to a plain pass, for the expected answer and for the generated one."""
     before = prompt.ids()
     gold = list(prompt.gold)
     plain = float(_plain(loaded, before, gold).gather(1, torch.tensor(gold, device=loaded.device)[:, None]).sum())
@@ -213,7 +213,7 @@ def _difference(
 
 
 def _refuse(info: ModelInfo, prompt: Prompt, own: float, plain: float, difference: float, tolerance: float) -> None:
-    # not <=: a difference that is no number is one
+    # NaN counts as a difference
     if difference <= tolerance:
         return
     raise BackendUnavailable(
@@ -224,7 +224,7 @@ def _refuse(info: ModelInfo, prompt: Prompt, own: float, plain: float, differenc
 
 
 def _plain(loaded: LoadedModel, before: Sequence[int], answer: Sequence[int]) -> torch.Tensor:
-    """Log-probabilities ``[len(answer), vocab]`` in one forward pass: no cache, mask or positions of ours."""
+    """Log-probabilities ``[len(answer), vocab]`` in one forward pass: without niah's cache, mask or positions."""
     config = loaded.model.config.get_text_config()
     own = config._attn_implementation  # noqa: SLF001
     restart(loaded.model)
@@ -240,7 +240,7 @@ def _plain(loaded: LoadedModel, before: Sequence[int], answer: Sequence[int]) ->
 
 
 def _ids(shape: ModelShape, loaded: LoadedModel, count: int) -> list[int]:
-    """Ordinary tokens at random; the first hundred and the last of a vocabulary are often special ones."""
+    """Random token ids; the first hundred and the last of a vocabulary are often special tokens."""
     config = loaded.model.config.get_text_config()
     size = int(config.vocab_size)
     low, high = min(100, size // 10), max(size // 10 + 1, size * 3 // 5)
@@ -282,7 +282,7 @@ def _in_fp32(loaded: LoadedModel) -> Iterator[tuple[LoadedModel, float]]:
 
 
 def _fits(device: torch.device, elements: int) -> bool:
-    """Whether so many elements can be twice as wide for a moment, with as much again left free."""
+    """Whether memory allows converting so many 16-bit elements to fp32, with as much again left free."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return 4 * elements < free
@@ -290,7 +290,7 @@ def _fits(device: torch.device, elements: int) -> bool:
 
 
 def _result_file(loaded: LoadedModel, info: ModelInfo, options: TransformersOptions, contexts: Sequence[int]) -> Path:
-    """Where the result is kept: by the model, the code, the libraries and the machine's kind of device."""
+    """File of the stored result, by model, code, library versions and device type."""
     parts = [
         info.revision,
         list(contexts),

@@ -1,6 +1,6 @@
-"""Many questions behind one context in one sequence: each sees the context and itself, and all decode in step.
+"""Answers all questions of a context in one packed sequence: each sees the context and itself, and all decode together.
 
-The expected answer rides along as a draft. One pass over all questions gives its log-probability and, as far as greedy
+The expected answer is appended as a draft. One pass over all questions gives its log-probability and, as far as greedy
 decoding agrees with it, the answer too; from the first disagreement on, decoding goes on token by token. Greedy output
 does not depend on the draft: a token that is not the most likely one is masked out for good.
 """
@@ -28,12 +28,12 @@ class Forward(Protocol):
 
 @dataclass
 class Question:
-    """One question's state.
+    """State of one question.
 
     Attributes:
         output: tokens generated so far, without the end-of-sequence token.
         steps: forward passes that this question took part in.
-        first_at: when its first token was there, by ``time.perf_counter``.
+        first_at: time of its first token, by ``time.perf_counter``.
     """
 
     tail: list[int]
@@ -64,7 +64,7 @@ class Question:
 
 
 class Slots:
-    """Who owns each slot behind the context, and at which position: all that a mask needs."""
+    """Owner and position of each slot behind the context, from which masks are built."""
 
     def __init__(self, context_tokens: int, device: torch.device) -> None:
         self.context_tokens = context_tokens

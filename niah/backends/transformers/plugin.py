@@ -1,4 +1,4 @@
-"""Real models through transformers, with own cache layers: one prefill per context answers all its questions."""
+"""The transformers backend: runs a model with niah's cache layers, with one prefill per context for all questions."""
 
 from __future__ import annotations
 

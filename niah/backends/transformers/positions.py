@@ -1,16 +1,16 @@
-"""Which models place a token where they are told to: questions behind one context share slots, but not positions."""
+"""Which models accept explicit token positions, which several questions behind one cached context need."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any
 
-# families whose attention takes distances from a token's slot in the cache or from an attention mask
+# families whose attention computes distances from a token's cache slot or from the attention mask
 ALIBI = frozenset({"bloom", "mpt"})
 
 
 def position_problem(config: Any, kind: type | None) -> str:
-    """Why the tokens of a model cannot be placed by position; empty where they can.
+    """Why a model does not accept explicit token positions; empty where it does.
 
     Args:
         config: the model's text config.

@@ -37,7 +37,7 @@ class _Context:
 
 
 class HFSession:
-    """Answers groups one at a time, in a thread of its own so that the loop stays responsive."""
+    """Answers groups of prompts one at a time, in a separate thread so that the event loop stays responsive."""
 
     max_in_flight = 1
 
@@ -53,7 +53,7 @@ class HFSession:
         self._stored: dict[str, Any] = {}
         self._rope = LengthDependentRope(self._loaded.model)
         self.decode_steps = 0
-        # what is to be said of the model itself
+        # settings in force of the model itself
         self.notes: dict[str, Any] = {}
         # tokens of the newest answers by their prompt's hash
         self.outputs: dict[str, list[int]] = {}
@@ -106,7 +106,7 @@ class HFSession:
             raise CellError("engine", f"the model failed: {type(err).__name__}: {err}") from err
 
     def _answer_by_length(self, group: list[Prompt]) -> list[Reply]:
-        """Prompts of one context together as far as they are turned by the same rotary frequencies."""
+        """Answer the prompts of one context together where their rotary frequencies are the same."""
         parts: dict[tuple[int, ...], list[int]] = {}
         for i, prompt in enumerate(group):
             parts.setdefault(self._rope.key(_whole(prompt)), []).append(i)
@@ -119,7 +119,7 @@ class HFSession:
 
     def _answer_part(self, group: list[Prompt], rope: tuple[int, ...]) -> list[Reply]:
         if self._last is not None and self._last.rope != rope:
-            self._last = None  # its keys are turned by other frequencies
+            self._last = None  # its keys have other rotary frequencies
         if self._request.reuse and self._packs:
             return self._answer_together(group, rope)
         return [reply for prompt in group for reply in self._answer_alone(prompt, rope)]
@@ -146,7 +146,7 @@ class HFSession:
         return replies
 
     def _keep(self, context: _Context, tokens: int) -> None:
-        """Keep the context for the next group where its questions can be cut off again."""
+        """Keep the context for the next group where its questions can be cropped."""
         self._last = None
         if self._running.can_crop_to(context.cache, tokens):
             self._crop(context, tokens)

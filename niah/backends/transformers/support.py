@@ -1,4 +1,4 @@
-"""What the transformers backend stores and does: one declaration, read by the check of a run and by the cache itself.
+"""Formats and aspects that the transformers backend supports, read by the check of a run and by the cache.
 
 A file in ``formats`` stores the pairs that stand under its name here, so that a plan need not import torch to know
 them. Formats and methods that come as plugins bring their own.
@@ -33,13 +33,13 @@ ASPECTS = frozenset(
 
 
 def storing(pair: tuple[str, str]) -> list[str]:
-    """Names of the stored formats that store an element in a layout, niah's own first; more than one is a mistake."""
+    """Names of the formats that store an element in a layout, niah's own first; more than one is an error."""
     own = [name for name, pairs in FORMATS.items() if pair in pairs]
     return own + [name for name, plugin in registry.added("formats").items() if pair in plugin.stores]
 
 
 def support() -> Support:
-    """Everything that can be stored and done here, plugins included."""
+    """All supported formats and aspects, plugins included."""
     formats = {("auto", "none"), *(pair for pairs in FORMATS.values() for pair in pairs)}
     aspects = set(ASPECTS)
     for stored in registry.added("formats").values():

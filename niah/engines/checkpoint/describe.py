@@ -1,4 +1,4 @@
-"""A model by alias, folder or hub id: tokenizer, template and shape, without loading weights."""
+"""``ModelInfo`` of a model by alias, folder or hub id: tokenizer, template and shape, without loading weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def describe_model(
     try:
         config = AutoConfig.from_pretrained(source, **extra)
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
-    except Exception as err:  # what is in the files of a stranger's model fails in many ways
+    except Exception as err:  # files of unknown models fail in many ways
         raise _unreadable(model, err, local=local) from err
     if not getattr(tokenizer, "is_fast", False):
         raise ConfigError(
@@ -94,7 +94,7 @@ def _locate(model: str, revision: str | None, *, needs_weights: bool) -> str:
 def _unreadable(model: str, err: Exception, *, local: bool) -> ConfigError:
     if "trust_remote_code" in str(err):
         return ConfigError(needs_own_code(model))
-    # a first line that ends in a colon says nothing yet
+    # a first line that ends in a colon only introduces the message
     lines = [line.strip() for line in str(err).splitlines() if line.strip()] or [type(err).__name__]
     reason = " ".join(lines[: 1 + lines[0].endswith(":")]).rstrip(".")
     where = "its folder" if local else "the hub"

@@ -1,4 +1,4 @@
-"""A model's files looked at before anything is loaded: what is wrong with them as one sentence, and what to do.
+"""Checks a model's files before loading: what is wrong with them in one sentence, and what to do.
 
 Pure: no engine and no library is imported, and weights are not read beyond their headers.
 """
@@ -65,13 +65,13 @@ def _parent(path: Path) -> str:
 
 
 def is_gguf(path: Path) -> bool:
-    """By its first bytes, or by its name where it has none."""
+    """Whether a file is GGUF, by its first bytes, or by its name where it is empty."""
     start = _start(path, 4)
     return start == b"GGUF" or (path.suffix.lower() == ".gguf" and not start)
 
 
 def check_folder(folder: Path, model: str, *, needs_weights: bool = True) -> None:
-    """Look at all files that loading a model would read.
+    """Check all files that loading a model would read.
 
     Args:
         model: as the user named it.
@@ -123,7 +123,7 @@ def _adapter(folder: Path, model: str) -> str:
 
 
 def read_json(path: Path, model: str) -> dict[str, Any]:
-    """An object in a model's folder.
+    """Read a JSON object from a model's folder.
 
     Raises:
         ConfigError: the file cannot be read, is no JSON, or holds something else.
@@ -196,7 +196,7 @@ def _check_shards(folder: Path, model: str, index: str) -> None:
 
 
 def _check_numbers(files: Iterable[Path], model: str) -> None:
-    """Shards that nothing lists still say how many they are."""
+    """Check shards without an index by the count in their names."""
     found = {path.name: match for path in files if (match := _SHARD.search(path.name))}
     if not found:
         return
@@ -305,4 +305,4 @@ def _start(path: Path, count: int) -> bytes:
         with path.open("rb") as file:
             return file.read(count)
     except OSError:
-        return b""  # whoever reads it next says why
+        return b""  # the next reader reports why

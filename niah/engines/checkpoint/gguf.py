@@ -1,4 +1,4 @@
-"""Embedded GGUF weights to a bf16 Hugging Face folder, once, in the cache."""
+"""Converts embedded GGUF weights to a bf16 Hugging Face folder in the cache, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from niah.models.embedded import EMBEDDED, embedded_folder, embedded_gguf
 
 
 def converted_folder(alias: str) -> Path:
-    """The converted folder of an embedded model, made first if it is not there.
+    """The converted folder of an embedded model, created if missing.
 
     Raises:
         MissingDependency: a package needed for the conversion is missing.
@@ -34,7 +34,7 @@ def converted_folder(alias: str) -> Path:
         raise StoreError(f"the model cache {str(target.parent)!r} cannot be written: {err}. Set NIAH_CACHE.") from err
     try:
         _convert(gguf_file, staging)
-        # another process may have finished first: its folder holds the same files
+        # another process may have converted it meanwhile; its folder has the same files
         if not (target / "config.json").is_file():
             staging.replace(target)
     finally:

@@ -1,4 +1,4 @@
-"""A GGUF file as a plan needs it: tokenizer, template and shape from its header, read once and kept in the cache."""
+"""``ModelInfo`` of a GGUF file: tokenizer, template and shape from its header, read once and cached."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _as_full(layer: LayerShape) -> LayerShape:
 
 
 def find_gguf(model: str) -> Path:
-    """The file of a model name.
+    """The GGUF file of a model name.
 
     Raises:
         ConfigError: there is none, or more than one.
@@ -69,7 +69,7 @@ def find_gguf(model: str) -> Path:
     path = as_path(model)
     if path.is_dir():
         files = sorted(path.glob("*.gguf"))
-        # of a file in parts the first one leads to the others
+        # of a file in parts only the first is named
         first = [file for file in files if (part := _PART.search(file.name)) is None or part[1] == "00001"]
         if not first:
             other = " (it holds a model for --backend transformers)" if (path / "config.json").is_file() else ""
@@ -92,7 +92,7 @@ def find_gguf(model: str) -> Path:
 
 
 def _described(model: str, path: Path, revision: str) -> Path:
-    """A folder with the file's config and tokenizer, made at first use."""
+    """A folder with the file's config and tokenizer, created at first use."""
     if is_alias(model) and not needs_conversion(model):
         return embedded_folder(model)
     target = header_folder(path.stem, revision)

@@ -1,4 +1,4 @@
-"""Whether a GGUF file is whole: its header walked through, and where its last tensor ends. Pure; reads no weights.
+"""Checks that a GGUF file is complete: reads its header, and where its last tensor ends. Pure; reads no weights.
 
 Source of the layout: the GGUF specification, versions 2 and 3 (little-endian).
 """
@@ -51,7 +51,7 @@ class _TruncatedHeader(Exception):
 
 
 def check_start(path: Path, model: str) -> None:
-    """Look at the first bytes.
+    """Check the first bytes.
 
     Raises:
         ConfigError: it is a pointer, or no GGUF file.
@@ -65,7 +65,7 @@ def check_start(path: Path, model: str) -> None:
 
 
 def check_gguf(path: Path, model: str) -> None:
-    """Look at a GGUF file and, where it is one of several parts, for the others.
+    """Check a GGUF file and, where it is one of several parts, that the others exist.
 
     Raises:
         ConfigError: it is a pointer, no GGUF file, of a version that is not known, cut short, or a part is missing.
@@ -112,14 +112,14 @@ def _check_parts(path: Path, model: str) -> None:
 
 
 class _Header:
-    """A reader that goes once through the header."""
+    """Reads the header in one pass."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data, self._at, self._size = data, 8, len(data)
         self._alignment = 32
 
     def end(self) -> int:
-        """Bytes that the file must have: up to the end of its last tensor."""
+        """Size that the file must have in bytes: the end of its last tensor."""
         tensors, values = self._number("<Q"), self._number("<Q")
         for _ in range(values):
             key = self._text()

@@ -1,4 +1,4 @@
-"""What a GGUF file says of the tokens that begin and end a text, kept in the tokenizer that is made of it.
+"""BOS and EOS of a GGUF file: which ones it adds to a text, and a tokenizer that does the same.
 
 Keys and the defaults where a file has none are those of llama.cpp's ``src/llama-vocab.cpp``: older files have no
 ``add_bos_token``, and then the kind of tokenizer decides.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# kinds (tokenizer.ggml.model) whose texts begin or end with a special token where the file says nothing
+# tokenizer types (tokenizer.ggml.model) that add BOS or EOS where the file has no key for it
 _BEGINS, _ENDS = ("llama", "bert"), ("t5",)
 # of byte-level BPE (gpt2), those splits (tokenizer.ggml.pre) whose texts begin with one
 _BEGINNING_SPLITS = (
@@ -29,7 +29,7 @@ _DEFAULT_IDS: Mapping[str, tuple[int | None, int | None]] = {"llama": (1, 2), "b
 
 
 def bos_eos_ids(header: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Ids of the tokens that begin and end a text; None where the file wants none.
+    """Ids of BOS and EOS; None where the file adds none.
 
     Args:
         header: the file's keys, without arrays.
@@ -44,10 +44,10 @@ def bos_eos_ids(header: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def set_bos_eos(tokenizer: Any, gguf_file: Path) -> None:
-    """Let a tokenizer made of a GGUF file begin and end texts as the file says; some releases of transformers lose it.
+    """Make a tokenizer converted from a GGUF file add BOS and EOS as the file says; some transformers releases do not.
 
     Args:
-        tokenizer: of transformers; changed only where it does otherwise than the file says.
+        tokenizer: of transformers; changed only where it differs from the file.
     """
     from tokenizers.processors import TemplateProcessing
 
@@ -66,7 +66,7 @@ def set_bos_eos(tokenizer: Any, gguf_file: Path) -> None:
 
 
 def _header(gguf_file: Path) -> dict[str, Any]:
-    """The file's keys that hold one value."""
+    """The file's metadata without arrays."""
     import gguf
 
     library: Any = gguf

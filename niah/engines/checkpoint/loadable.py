@@ -1,4 +1,4 @@
-"""Whether transformers can load a model as a causal language model here, asked before a run begins and loads it."""
+"""Checks before a run whether transformers can load a model as a causal language model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from niah.errors import ConfigError
 from niah.models.config_context import rope_sections
 
-# what reads each kind of quantized weights; the library itself is asked whether it is there
+# packages that read each kind of quantized weights; transformers itself checks whether they are installed
 _PACKAGES = {
     "gptq": "optimum gptqmodel",
     "awq": "gptqmodel",
@@ -61,7 +61,7 @@ def check_loadable(source: str, model: str, *, trust_remote_code: bool, revision
 
 
 def _check_names(folder: Path, model: str) -> None:
-    """Weights under names that other engines find and this library does not."""
+    """Check for weights under file names that transformers does not find."""
     if any((folder / name).is_file() for name in _WEIGHTS):
         return
     found = sorted(path.name for path in folder.glob("*.safetensors"))
@@ -99,7 +99,7 @@ def _check_class(config: Any, model: str, *, trust_remote_code: bool) -> None:
 
 
 def _check_rope(config: Any, model: str) -> None:
-    """Kinds of rotary embedding that the library has no code for; it would say no more than their name."""
+    """Check for kinds of rotary embedding that transformers does not implement."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     known = {"default", "mrope", *ROPE_INIT_FUNCTIONS}
@@ -114,7 +114,7 @@ def _check_rope(config: Any, model: str) -> None:
 
 
 def needs_own_code(model: str) -> str:
-    """What is said of a model that transformers has no code for."""
+    """The message for a model that transformers does not implement."""
     return (
         f"the model {model!r} brings Python code of its own, without which it cannot be loaded. Read that code, and "
         "allow it by --set backend.trust_remote_code=true."

@@ -1,4 +1,4 @@
-"""A model's shape by the name that a user gives: a folder, a built-in model, or a hub id."""
+"""Finds a model's shape by name: a folder, a built-in model, or a hub id."""
 
 from __future__ import annotations
 

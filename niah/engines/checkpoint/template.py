@@ -1,4 +1,4 @@
-"""What stands around the user's text: the model's own chat template, rendered once, or plain completion.
+"""Text before and after the user's text: the model's chat template, rendered once, or plain completion.
 
 The template is rendered by transformers around a probe, so whatever it writes (a system message, a date, the header of
 the reply) is what the library's ``apply_chat_template`` writes. A template that prints the date is rendered at one day,
@@ -18,10 +18,10 @@ from typing import Any
 from niah.errors import ConfigError
 from niah.prompts.tokens import Template
 
-# the day that a template prints when nobody names one: the same for ever, or prompts would depend on the clock
+# the day that a template prints by default: fixed, so that prompts do not depend on the clock
 DEFAULT_DATE = "2025-01-01"
 _MARK = "NIAH-CONTENT"
-# all that a template may not touch: case, quotes, brackets, line breaks, runs of blanks, other scripts
+# text that a template must not change: case, quotes, brackets, line breaks, runs of blanks, other scripts
 _PROBE = f"{_MARK} \"Two\"\t'three' <b>&amp;</b> {{{{4}}}} [5] \\n é 日本\n\n  Six|seven; {_MARK}"
 # what templates call their switch for reasoning, and the value that turns it off
 _SWITCHES: Mapping[str, Any] = {
@@ -48,7 +48,7 @@ _OPENINGS: Sequence[tuple[re.Pattern[str], str]] = (
 _HARMONY_HEADER = "<|start|>assistant"
 _HARMONY_FINAL = "<|channel|>final<|message|>"
 _HARMONY_OPEN = re.compile(r"(<\|\w+\|>assistant\s*)?<\|channel\|>(?!final)\w+(<\|message\|>)?[^<]*$")
-# faults of a template's own code, as Jinja and Python name them
+# errors of a template's own code in Jinja and Python
 _FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -104,7 +104,7 @@ def starting_text(tokenizer: Any) -> str:
 
 
 def _starts(tokenizer: Any, start: str) -> list[str]:
-    """What counts as the beginning of a text where a chat template writes it: longest first."""
+    """Special tokens that a chat template may begin a text with, longest first."""
     found = {start, str(getattr(tokenizer, "bos_token", None) or "")}
     return sorted((word for word in found if word), key=len, reverse=True)
 
@@ -123,7 +123,7 @@ class _Chat:
     Attributes:
         in_parts: whether a message's content is given as a list of parts, which some templates ask for.
         switches: template variables that turn reasoning off.
-        is_dated: whether it has asked for the date so far.
+        is_dated: whether it has read the date so far.
     """
 
     tokenizer: Any
@@ -164,7 +164,7 @@ class _Chat:
         return (before, after) if found and _MARK not in after else None
 
     def _find_switches(self, without: tuple[str, str]) -> dict[str, Any]:
-        """Those switches that the template knows and that change what it writes."""
+        """The switches that the template reads and that change its output."""
         source = str(self.tokenizer.get_chat_template())
         found: dict[str, Any] = {}
         for name, value in _SWITCHES.items():
@@ -181,7 +181,7 @@ class _Chat:
         return found
 
     def render(self, content: str) -> str:
-        """What the library makes of one message of the user's.
+        """Render one user message.
 
         Raises:
             ConfigError: the template raises, as some do without a system message.
@@ -205,7 +205,7 @@ class _Chat:
 
     @contextmanager
     def _frozen(self) -> Iterator[None]:
-        """The clock that templates read (``strftime_now``) stands at the moment, and says whether it was read."""
+        """A fixed clock for templates (``strftime_now``) that records whether it was read."""
         from transformers.utils import chat_template_utils
 
         chat, library = self, chat_template_utils

@@ -1,4 +1,4 @@
-"""Positions stretched beyond the trained context: an option of the engines that load a model's weights."""
+"""YaRN: extends a model's context beyond the trained length, for engines that load its weights."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ OPTION = "backend.yarn_factor"
 
 
 def stretched(info: ModelInfo, factor: float) -> ModelInfo:
-    """The model with the context that ``yarn_factor`` asks for.
+    """The model info with its context extended by ``yarn_factor``.
 
     Raises:
-        ConfigError: the file stretches its positions itself, or does not say how long its context is.
+        ConfigError: the model already scales its positions, or has no known context length.
     """
     if info.context_tokens is None:
         raise ConfigError(f"{OPTION} is {factor:g}, but the config of {info.name!r} states no context to stretch.")
@@ -32,7 +32,7 @@ def yarn(config: Any, factor: float, name: str) -> None:
     """Put YaRN (arXiv:2309.00071) into a config of transformers, by the parameters it has already.
 
     Raises:
-        ConfigError: a model without rotary positions, or with other ones in some layers.
+        ConfigError: a model without rotary positions, or whose layers have different ones.
     """
     text = config.get_text_config()
     own = getattr(text, "rope_parameters", None)
@@ -53,7 +53,7 @@ def yarn(config: Any, factor: float, name: str) -> None:
 
 
 def in_force(config: Any) -> str | None:
-    """How a loaded model stretches its positions: ``yarn, factor 4``; None where it does not."""
+    """How a loaded model scales its positions: ``yarn, factor 4``; None where it does not."""
     own = getattr(config.get_text_config(), "rope_parameters", None) or {}
     sections = [section for section in own.values() if isinstance(section, dict)] or [own]
     said = [

@@ -1,4 +1,4 @@
-"""From a KV setting to vLLM's own words: one table for the engine in this process and for the server's command line.
+"""Translates a KV setting to vLLM engine arguments, for the engine in this process and for the server's flags.
 
 Names are those of vLLM 0.32's ``EngineArgs`` (``engine/arg_utils.py``); the server's flags are the same with hyphens.
 """
@@ -22,7 +22,7 @@ from niah.kv.formats import TokenHead, TurboQuant
 from niah.kv.memory.totals import GIB
 from niah.models.shape import ModelShape
 
-# element and layout, of both sides alike -> vLLM's word for the cache
+# element and layout, equal for K and V -> vLLM's kv_cache_dtype
 WORDS: Mapping[tuple[str, str], str] = {
     ("auto", "none"): "auto",
     ("bf16", "none"): "bfloat16",
@@ -50,11 +50,11 @@ SUPPORT = Support(
         }
     ),
 )
-# vLLM's word for the cache -> our element type
+# vLLM's kv_cache_dtype -> niah's element type
 ELEMENTS: Mapping[str, str] = {word: element for (element, _), word in WORDS.items()}
-# our compute type -> vLLM's
+# niah's compute dtype -> vLLM's
 DTYPES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-# where a setting names vLLM's word itself
+# native option that names vLLM's kv_cache_dtype
 NATIVE_WORD = "kv-cache-dtype"
 # contexts of the longest kind that the pool has room for on a CPU; vLLM on a CPU would otherwise take most of the RAM
 POOL_CONTEXTS = 4
@@ -109,7 +109,7 @@ class VllmEngineOptions(BackendOptions):
 
 
 def describe_for_engine(options: VllmEngineOptions, model: str) -> ModelInfo:
-    """The model as the plan needs it, its context stretched where that is asked."""
+    """``ModelInfo`` for a plan, its context extended where ``yarn_factor`` is set."""
     info = describe_model(
         model,
         template=options.template,
@@ -121,7 +121,7 @@ def describe_for_engine(options: VllmEngineOptions, model: str) -> ModelInfo:
 
 
 def cache_dtype_name(kv: KVConfig, *, on_cpu: bool = False) -> str:
-    """vLLM's ``kv_cache_dtype`` for a setting; our own word where vLLM has none, so that its refusal names it."""
+    """vLLM's ``kv_cache_dtype`` for a setting; niah's name where vLLM has none, so that the error message names it."""
     named = dict(kv.native).get(NATIVE_WORD)
     if named is not None:
         return named
@@ -134,7 +134,7 @@ def cache_dtype_name(kv: KVConfig, *, on_cpu: bool = False) -> str:
 
 
 def stored_as(kv: KVConfig, shape: ModelShape | None) -> KVConfig:
-    """The setting as vLLM stores it, where its format of that name differs from ours: what the formula must count.
+    """The setting as vLLM stores it, for the memory formula, where vLLM's format of that name differs from niah's.
 
     Sources: kv-cache layouts of vLLM 0.32, ``v1/kv_cache_interface.py`` and ``quantization/turboquant/config.py``.
     """
@@ -165,7 +165,7 @@ def compute_dtype(options: VllmEngineOptions, kv: KVConfig) -> str:
 def engine_settings(
     options: VllmEngineOptions, info: ModelInfo, request: SessionRequest, *, on_cpu: bool
 ) -> dict[str, Any]:
-    """Engine arguments of one KV setting by their ``EngineArgs`` names; what is left to vLLM is not there."""
+    """Engine arguments of one KV setting by their ``EngineArgs`` names; vLLM's own defaults are left out."""
     kv, word = request.kv, cache_dtype_name(request.kv, on_cpu=on_cpu)
     default_pool = cpu_pool_bytes(info, request) if on_cpu else None
     values: dict[str, Any] = {
@@ -197,7 +197,7 @@ def engine_settings(
 def _window_chunk(kv: KVConfig, info: ModelInfo, *, on_cpu: bool) -> int | None:
     """Prefill chunk where layers have a window; None elsewhere, which leaves it to vLLM.
 
-    A window layer holds its window and the chunk in work (vLLM 0.32, ``SlidingWindowSpec``). With vLLM's own chunk of
+    A window layer holds its window and the current chunk (vLLM 0.32, ``SlidingWindowSpec``). With vLLM's own chunk of
     some thousand tokens that would be whole prompts, and no memory saved at the peak.
     """
     windows = [layer.window for layer in info.shape.layers if layer.window] if info.shape is not None else []
@@ -319,9 +319,9 @@ def as_flags(settings: Mapping[str, Any]) -> list[str]:
 
 
 def check_windows(kv: KVConfig, windows: list[int | None], name: str) -> None:
-    """Compare the windows of the engine's layer groups with the one that was asked.
+    """Compare the windows of the engine's layer groups with the requested one.
 
-    A model's code may ignore an override and keep whole caches while it starts without a word.
+    A model's code may ignore an override and keep full-length caches without an error.
 
     Args:
         windows: window of each group of layers, in tokens; None for full attention.

@@ -1,4 +1,4 @@
-"""What vLLM can run where, decided before an engine starts: some settings would start and answer with garbage.
+"""Checks before an engine starts whether vLLM can run a setting on this machine; some would give wrong answers.
 
 Sources: vLLM 0.32, ``config/cache.py`` (words), ``config/model.py`` (context parallelism),
 ``v1/attention/backends/*`` (what each kernel takes), ``cpu_attn.py`` (fp8 on a CPU), ``engine/arg_utils.py``.
@@ -19,7 +19,7 @@ FP8 = ("fp8_e4m3", "fp8_e5m2")
 CPU_WORDS = ("auto", "bfloat16", *FP8)
 CPU_HEAD_DIMS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 TURBOQUANT = ("turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc")
-# every word that vLLM takes and niah can name
+# all values of kv_cache_dtype that niah can name
 KNOWN_WORDS = (*WORDS.values(), *MIXED_WORDS.values(), *TURBOQUANT, "nvfp4_4over6")
 FLASHINFER_HEAD_DIMS = (64, 128, 256, 512)
 # compute-capability majors on which FLASHINFER reads nvfp4: natively, and by its FA2 fallback
@@ -60,7 +60,7 @@ def _pairs(kv: KVConfig, shape: ModelShape | None) -> Iterator[Problem]:
 def _on_cpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Problem]:
     word = cache_dtype_name(kv)
     if word in KNOWN_WORDS and word not in CPU_WORDS:
-        # the CPU engine does not check this itself: int8_per_token_head starts normally and answers with garbage
+        # the CPU engine does not check this: int8_per_token_head starts normally and gives wrong answers
         instead = "--backend transformers"
         instead += f" --kv-dtype {kv.keys.element}" if word in WORDS.values() else ""
         reason = "vLLM's CPU attention stores only the model's own type and fp8"

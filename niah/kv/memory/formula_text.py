@@ -1,4 +1,4 @@
-"""The formula of a KV setting with a model's numbers filled in, and what the textbook formula makes of that model."""
+"""Prints the memory formula of a KV setting with a model's numbers, and compares it with the textbook formula."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from niah.kv.memory.formulas import check_setting, setting_of_layer, token_limit
 from niah.kv.memory.totals import kv_bytes, naive_mha_bytes, reference_bytes
 from niah.models.shape import LayerShape, ModelShape
 
-# more tokens than a method that keeps a part of them would keep
+# a length beyond what windows and segments keep
 _MANY = 2**40
 
 

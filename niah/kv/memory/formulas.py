@@ -1,4 +1,4 @@
-"""Bytes of one layer's cache under a setting, and which settings a model's layers can have.
+"""Formulas for the bytes of one layer's cache under a setting, and which settings a model's layers support.
 
 T is the number of tokens whose K and V are stored. Per layer, for one sequence:
 
@@ -29,7 +29,7 @@ from niah.models.shape import LayerShape, ModelShape
 
 
 def check_setting(shape: ModelShape, kv: KVConfig) -> None:
-    """Refuse a setting that this model's cache cannot have.
+    """Refuse a setting that this model's cache does not support.
 
     Raises:
         ConfigError: groups that do not divide the head size, heads that cannot be merged, layers that are not there, or

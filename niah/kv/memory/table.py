@@ -1,4 +1,4 @@
-"""The table of ``niah memory``: a row for each setting and length, also for a setting that the model cannot have."""
+"""Rows of ``niah memory``: one per setting and length, also for settings that the model does not support."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MemoryRow:
     not_counted: str = ""
 
     def to_json(self) -> dict[str, JSON]:
-        """All fields; the two that say what is missing only where something is."""
+        """All fields; ``refused`` and ``not_counted`` only where they are not empty."""
         return {name: value for name, value in asdict(self).items() if value != "" or name not in _WHERE_NEEDED}
 
 

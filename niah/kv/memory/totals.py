@@ -1,4 +1,4 @@
-"""KV-cache bytes of whole models: by setting, in 16 bit, by the textbook formula; and amounts of memory in words."""
+"""KV-cache bytes of whole models, by setting, in 16 bit and by the textbook formula; parsing and printing of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a ``KVConfig`` and a model's shape to a transformers cache; which file stores a type is found by the type."""
+"""Builds a transformers cache from a ``KVConfig`` and a model's shape, with the format that stores each type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from niah.models.shape import ModelShape
 
 
 def _stores(pair: tuple[str, str]) -> CacheFormat:
-    """The file that stores an element in a layout.
+    """The ``CacheFormat`` that stores an element in a layout.
 
     Raises:
         ConfigError: none does.
@@ -57,7 +57,7 @@ def layout_difference(config: Any, shape: ModelShape | None) -> str:
     if len(library) not in (len(own), len(shape.layers)):
         return f"{len(library)} layers in transformers, {len(shape.layers)} by the config"
     for index, (theirs, ours) in enumerate(zip(library, own, strict=False)):
-        # a plain layer of a model that attends within windows by its mask alone keeps more, which is its own affair
+        # models that apply a window by the mask alone keep more tokens, which is allowed
         window = getattr(theirs, "sliding_window", None)
         if window is not None and window != ours.window:
             return f"layer {index} keeps {window} tokens in transformers, {ours.window or 'all'} by the config"

@@ -1,4 +1,4 @@
-"""One cache layer for every format: a codec says how K or V is stored, the layer appends, decodes and counts bytes."""
+"""``StoredLayer``, the cache layer of every format: a ``Codec`` encodes K or V, a ``Side`` stores one of the two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from niah.registry import Plugin
 
 # unquantized element types
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
-# slots by which a layer grows when nobody has reserved room: a few large steps copy less than many small ones
+# slots by which a layer grows when nothing was reserved: a few large steps copy less than many small ones
 GROWTH_SLOTS = 512
 
 
@@ -42,8 +42,8 @@ class CacheFormat(Plugin):
     Attributes:
         stores: pairs of element type and layout, see ``Format.pair``.
         codec: from a ``Format`` to its ``Codec``, where a format needs no more than that.
-        side: from a ``Format``, the residual and the type of what stays in 16 bit to a ``Side``, in place of ``codec``
-            where tokens do not stand alone.
+        side: from a ``Format``, the residual and the dtype of 16-bit tokens to a ``Side``; replaces ``codec`` where
+            several tokens are encoded together.
     """
 
     kind: ClassVar[str] = "formats"
@@ -59,7 +59,7 @@ class Side:
 
     Attributes:
         reads_raw: the pass that brings a context attends to raw states; such a context must come in one pass.
-        depends_on_passes: what a token reads depends on where the passes of a prefill end.
+        depends_on_passes: what a token reads depends on how the prefill is divided into passes.
     """
 
     reads_raw = False
@@ -112,18 +112,18 @@ class Side:
 
     @property
     def can_crop(self) -> bool:
-        """Whether every earlier state can be had back."""
+        """Whether every earlier state can be restored."""
         return True
 
     def can_crop_to(self, count: int) -> bool:
-        """Whether the state with the oldest ``count`` tokens can be had back exactly."""
+        """Whether the state with the oldest ``count`` tokens can be restored exactly."""
         return count <= self.used
 
     def crop(self, count: int) -> None:
         self.used = min(self.used, count)
 
     def bytes_of(self, tokens: int) -> int:
-        """Bytes of a sequence of ``tokens``, as large as the tensors really are."""
+        """Bytes of a sequence of ``tokens``, from the sizes of the stored tensors."""
         return tokens * self.slot_bytes()
 
     def slot_bytes(self) -> int:
@@ -131,7 +131,7 @@ class Side:
         return sum(b.untyped_storage().nbytes() for b in self.buffers) // max(1, self.capacity)
 
     def fresh(self) -> Side:
-        """An empty one of the same kind."""
+        """An empty ``Side`` of the same kind."""
         return Side(self.codec)
 
     def fork(self) -> Side:
@@ -189,7 +189,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         return read
 
     def drop(self) -> None:
-        """Let go of what no later token will read."""
+        """Free what no later token will read."""
         if self.window is not None:
             for side in self._sides:
                 side.keep_ends(self.sinks, self.window)
@@ -209,10 +209,10 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         return -1 if self.window is None else self.window
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forget the newest ``-tokens_to_remove`` tokens.
+        """Remove the newest ``-tokens_to_remove`` tokens.
 
         Raises:
-            ValueError: a window layer has dropped tokens, or the format cannot go back to that point exactly.
+            ValueError: a window layer has dropped tokens, or the format cannot restore that state exactly.
         """
         count = abs(tokens_to_remove)
         if not count:
@@ -231,13 +231,13 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         self.is_initialized = False
 
     def fork(self) -> StoredLayer:
-        """A copy that shares nothing, for questions that would change what the layer keeps."""
+        """A copy without shared storage, for questions that would change what the layer keeps."""
         twin = copy.copy(self)
         twin._sides = (self._sides[0].fork(), self._sides[1].fork())  # noqa: SLF001
         return twin
 
     def wrap(self, around: Callable[[Codec], Codec]) -> None:
-        """Put something around the codecs, before anything is stored."""
+        """Wrap both codecs; only before anything is stored."""
         for side in self._sides:
             side.codec = around(side.codec)
 
@@ -261,16 +261,16 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
 
     @property
     def depends_on_passes(self) -> bool:
-        """Whether a context is only the same again when its passes end at the same tokens."""
+        """Whether a context is only reproduced when its prefill is divided into the same passes."""
         return any(side.depends_on_passes for side in self._sides)
 
     @property
     def can_crop(self) -> bool:
-        """Whether the layer can go back to exactly what it was at any earlier point."""
+        """Whether the layer can restore every earlier state exactly."""
         return self.slots == self.seen and all(side.can_crop for side in self._sides)
 
     def can_crop_to(self, tokens: int) -> bool:
-        """Whether the layer can go back to exactly what it was after ``tokens`` tokens."""
+        """Whether the layer can restore its state after ``tokens`` tokens exactly."""
         if tokens == self.seen:
             return True
         return self.slots == self.seen and all(side.can_crop_to(tokens) for side in self._sides)
@@ -282,7 +282,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
     def reserve(self, tokens: int, room: int) -> None:
         """Make the next growth large enough for ``tokens`` of context and ``room`` slots of questions behind it.
 
-        A window layer holds only its window and the chunk in work, so it grows to just what it needs.
+        A window layer holds only its window and the current chunk, so it reserves no more than that.
         """
         self.reserve_slots = tokens + room if self.window is None else 1
 
@@ -301,7 +301,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         return found
 
     def in_force(self) -> dict[str, str]:
-        """What is really in storage: element types, and the tensor types that hold them."""
+        """What is stored: element types, and the dtypes of the tensors that hold them."""
         found: dict[str, str] = {}
         for name, side in zip("kv", self._sides, strict=True):
             parts = "+".join(str(buffer.dtype).removeprefix("torch.") for buffer in side.buffers)

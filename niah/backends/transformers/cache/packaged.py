@@ -1,4 +1,4 @@
-"""Keys or values as a package quantizes them for transformers' QuantizedCache: the context packed, the rest in 16 bit.
+"""Cache storage by optimum-quanto or hqq, as in transformers' QuantizedCache: context quantized, the rest in 16 bit.
 
 The numerics, the packing and the order of events are those of transformers (``cache_utils.QuantizedLayer``): the pass
 that brings the context attends to raw keys and values, later ones read the quantized context. Its residual is
@@ -16,23 +16,23 @@ from niah.backends.transformers.cache.layer import Side
 
 
 class Quantizer(Protocol):
-    """A package's cache layer, of which only the quantizer is used."""
+    """The quantizer of a package's cache layer."""
 
     def quantize(self, states: torch.Tensor) -> Any: ...
 
     def restore(self, quantized: Any) -> torch.Tensor: ...
 
     def tensors(self, quantized: Any) -> tuple[torch.Tensor, ...]:
-        """Every tensor that the quantized states consist of."""
+        """All tensors that make up the quantized states."""
         ...
 
     def whole(self, states: torch.Tensor) -> int:
-        """How many of the tokens can be quantized."""
+        """Number of leading tokens that the package can quantize."""
         ...
 
 
 class PackageCodec:
-    """Stands for a codec: the package encodes and decodes, this says what."""
+    """Names the stored element type; the package itself encodes and decodes."""
 
     def __init__(self, element: str) -> None:
         self.element = element
@@ -45,12 +45,12 @@ class PackageCodec:
 
 
 class PackagedSide(Side):
-    """One side of one layer.
+    """Keys or values of one layer, quantized by a package.
 
     Args:
-        quantizer: of the package.
+        quantizer: the package's quantizer.
         element: stored type, as ``KVConfig`` names it.
-        dtype: of what is not quantized, and of the scales.
+        dtype: dtype of unquantized tokens and of the scales.
     """
 
     reads_raw = True
@@ -66,10 +66,10 @@ class PackagedSide(Side):
         self._raw: torch.Tensor | None = None
 
     def append(self, states: torch.Tensor, reserve: int, *, hold: bool = False) -> None:  # noqa: ARG002
-        """As ``Side.append``; nothing is reserved, since each pass packs anew.
+        """As ``Side.append``; nothing is reserved, since each pass quantizes the whole context again.
 
         Raises:
-            ValueError: a context goes on while tokens of questions are held.
+            ValueError: context tokens are appended while tokens of questions are stored.
         """
         new = states.to(self.dtype)
         if hold:
@@ -92,7 +92,7 @@ class PackagedSide(Side):
         self.peak_bytes = max(self.peak_bytes, sum(b.untyped_storage().nbytes() for b in self.buffers))
 
     def read(self, dtype: torch.dtype) -> torch.Tensor:
-        """What attention reads: once the raw states of the pass that brought a context, then what is stored."""
+        """What attention reads: raw states in the pass that stores a context, the stored ones afterwards."""
         if self._raw is not None:
             raw, self._raw = self._raw, None
             return raw.to(dtype)
@@ -117,7 +117,7 @@ class PackagedSide(Side):
             self._settle(self.tail[:, :, : self.tail.shape[2] - drop].clone())
 
     def bytes_of(self, tokens: int) -> int:
-        """Bytes of the context as it is packed, and of what comes behind it in 16 bit, up to ``tokens`` in all."""
+        """Bytes of the quantized context and of the 16-bit tokens after it, for ``tokens`` in total."""
         if self.tail is None:
             return 0
         token = self.tail.shape[0] * self.tail.shape[1] * self.tail.shape[3] * self.tail.element_size()

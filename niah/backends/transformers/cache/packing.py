@@ -1,4 +1,4 @@
-"""Integers of 2 or 4 bits packed into bytes, and the scale and minimum by which a group of floats becomes integers.
+"""Asymmetric quantization of groups to integers with scale and minimum, and packing of 2 or 4 bits into bytes.
 
 Asymmetric: ``q = round((x − min) / scale)`` with ``scale = (max − min) / (2^bits − 1)``; the scale and minimum that
 divide are the fp16 ones that are stored, so that decoding undoes exactly what encoding did.

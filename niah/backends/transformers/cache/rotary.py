@@ -1,4 +1,4 @@
-"""Moving a rotated query or key to another position: what StreamingLLM and Infini-attention need from a model's RoPE.
+"""``Rotary``: moves rotated queries and keys to other positions, for StreamingLLM and Infini-attention.
 
 Rotary embedding (arXiv:2104.09864) turns pairs of elements by ``position · frequency``; turning once more by
 ``shift · frequency`` gives the vector of ``position + shift``. The frequencies are the model's own.

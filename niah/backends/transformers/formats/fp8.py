@@ -1,4 +1,4 @@
-"""8-bit floats: at scale 1.0, as engines store them without calibrated scales, or with one scale per token and head.
+"""fp8 storage with scale 1.0, as engines without calibrated scales, or with one scale per token and head.
 
 Unit scale is what vLLM does with ``fp8`` and no scales in the checkpoint; values beyond the largest number saturate.
 The dynamic scale is ``max(absmax / largest, 1e-6)`` in fp32, as vLLM's ``fp8_per_token_head``

@@ -1,4 +1,4 @@
-"""hqq, as transformers' QuantizedCache uses it: groups along head_dim, fitted scale and zero point in 16 bit."""
+"""hqq storage as in transformers' QuantizedCache: groups along head_dim, fitted scale and zero point in 16 bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from niah.backends.transformers.cache.packaged import PackagedSide
 from niah.backends.transformers.support import FORMATS
 from niah.kv.formats import Hqq
 
-# groups of neighbours along head_dim, per token; axis 0 would mix tokens and heads by an accident of their number
+# groups of neighbours along head_dim, per token; with axis 0 groups would span tokens and heads
 _AXIS = 1
 
 

@@ -1,4 +1,4 @@
-"""4-bit storage per token, in groups along head_dim, two elements to a byte, with fp16 scale and fp16 minimum."""
+"""int4 storage: 4-bit integers per token, in groups along head_dim, each with an fp16 scale and an fp16 minimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""8-bit storage with one fp32 scale per token and head: the rounding of vLLM's ``int8_per_token_head``.
+"""int8 storage with one fp32 scale per token and head: the rounding of vLLM's ``int8_per_token_head``.
 
 Per (token, head): ``scale = max(absmax / 127, 1e-6)`` in fp32, halves rounded away from zero, clamped to [-128, 127]
 (vLLM 0.32, ``v1/attention/ops/triton_reshape_and_cache_flash.py``).

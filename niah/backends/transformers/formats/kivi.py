@@ -1,4 +1,4 @@
-"""KIVI (arXiv:2402.02750): keys per channel in groups of tokens, values per token, the newest tokens in 16 bit.
+"""KIVI storage (arXiv:2402.02750): keys per channel in groups of tokens, values per token, the newest tokens in 16 bit.
 
 At T tokens with residual R: keys keep ``T mod R`` tokens in 16 bit and quantize whole multiples of R; values keep
 ``min(T, R)`` and quantize one token for each that comes. Everything is stored and read in this form also during
@@ -76,7 +76,7 @@ class ResidualSide(Side):
         """As ``Side.append``, with ``reserve`` in tokens.
 
         Raises:
-            ValueError: a context goes on while tokens of questions are held.
+            ValueError: context tokens are appended while tokens of questions are stored.
         """
         states = states.to(self.dtype)
         tail = states.clone() if self.tail is None else torch.cat((self.tail, states), dim=2)

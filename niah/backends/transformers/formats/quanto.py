@@ -1,4 +1,4 @@
-"""optimum-quanto, as transformers' QuantizedCache uses it: groups along head_dim, scale and shift in 16 bit."""
+"""optimum-quanto storage as in transformers' QuantizedCache: groups along head_dim, scale and shift in 16 bit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _use_torch_unpacking() -> torch.library.Library:
 
     library = torch.library.Library("quanto", "IMPL")  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():
-        # torch warns that an operator is overridden, which is the point
+        # torch warns that an operator is overridden, which is intended
         warnings.simplefilter("ignore", UserWarning)
         for device in ("CPU", "CUDA"):
             library.impl("unpack", _unpack, device, allow_override=True)  # type: ignore[no-untyped-call]

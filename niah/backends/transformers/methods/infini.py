@@ -141,7 +141,7 @@ class InfiniLayer(StoredLayer):
 
 
 class Infini(Running):
-    """Segments are ended where they end in the text, whatever the prefill chunk; so a question changes what is kept."""
+    """Runs Infini-attention; segments do not depend on the prefill chunk, and a question changes what is kept."""
 
     packs = False
 

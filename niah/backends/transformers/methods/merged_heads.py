@@ -1,7 +1,7 @@
-"""KV heads of a checkpoint merged by mean pooling: what the GQA paper (arXiv:2305.13245, 2.1) does before up-training.
+"""KV heads of a checkpoint merged by mean pooling, as the GQA paper (arXiv:2305.13245, 2.1) does before up-training.
 
 Query heads keep their order, so the heads that shared a KV head before, and those that share a merged one, are
-neighbors. Without the up-training of the paper the model was not made for this: answers suffer, bytes are true.
+neighbors. Without the up-training of the paper answers get worse; the bytes are those of a trained GQA model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cache in host memory: what a codec stores goes to the host, and one layer at a time comes back to be read."""
+"""KV cache offloaded to host memory: encoded states are stored there and copied back one layer at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from niah.kv.config import KVConfig
 
 
 class HostCodec:
-    """A codec whose parts lie on the host; reading brings them to where the states came from."""
+    """A codec that stores its parts in host memory and decodes them on the device."""
 
     def __init__(self, codec: Codec, device: torch.device) -> None:
         self.codec, self.device = codec, device
@@ -25,7 +25,7 @@ class HostCodec:
 
 
 class Offloaded(Running):
-    """Layers as they are, stored on the host."""
+    """Runs a setting with all layers stored in host memory."""
 
     def cache(self) -> Cache:
         held = super().cache()

@@ -1,6 +1,6 @@
-"""Ring attention (arXiv:2310.01889) as a reference: the sequence is spread over processes, each with the whole model.
+"""Ring attention (arXiv:2310.01889): the sequence is divided among processes, each with the whole model.
 
-A prefill call of n chunks gives each of the n ranks one chunk. In every layer the blocks of keys and values travel once
+A prefill call of n chunks gives each of the n ranks one chunk. In every layer the blocks of keys and values pass once
 round the ring, each rank attends to the block that it holds at the moment, and partial results merge by log-sum-exp.
 Few tokens (questions, decoding) are processed by all ranks alike: each attends to its own keys, and the partial results
 are gathered. A new token's keys stay with the rank that has fewest. So each rank stores total / n, and all answers are
@@ -60,12 +60,12 @@ class Ring(Running):
     def cache(self) -> Cache:
         self._group.ensure()
         number = next(self._numbers)
-        with self._everywhere("open", number=number):
+        with self._on_all_ranks("open", number=number):
             return self._watched(self._own.open(number))
 
     def fork(self, held: Cache) -> Cache:
         into = next(self._numbers)
-        with self._everywhere("fork", number=held.number, into=into):
+        with self._on_all_ranks("fork", number=held.number, into=into):
             return self._watched(self._own.fork(held.number, into))
 
     def _watched(self, held: RingCache) -> Cache:
@@ -76,8 +76,8 @@ class Ring(Running):
         return handle
 
     @contextmanager
-    def _everywhere(self, what: str, **arguments: Any) -> Iterator[None]:
-        """Have the other ranks do what the block does here."""
+    def _on_all_ranks(self, what: str, **arguments: Any) -> Iterator[None]:
+        """Send a command to the other ranks, and run this rank's part of it within the block."""
         with self._group.failing_together():
             while self._dropped:
                 number = self._dropped.pop()
@@ -90,11 +90,11 @@ class Ring(Running):
         return chunk * self.ranks
 
     def reserve(self, held: Cache, tokens: int, room: int) -> None:
-        with self._everywhere("reserve", number=held.number, tokens=tokens, room=room):
+        with self._on_all_ranks("reserve", number=held.number, tokens=tokens, room=room):
             self._own.reserve(held.number, tokens, room)
 
     def crop(self, held: Cache, tokens: int) -> None:
-        with self._everywhere("crop", number=held.number, tokens=tokens):
+        with self._on_all_ranks("crop", number=held.number, tokens=tokens):
             self._own.crop(held.number, tokens)
 
     def prefill(self, held: Cache, ids: Sequence[int], start: int) -> torch.Tensor:
@@ -114,7 +114,7 @@ class Ring(Running):
     def step(self, held: Cache, ids: list[int], positions: list[int], view: View, keep: list[int]) -> torch.Tensor:
         seen = view(None)
         arguments = {"number": held.number, "ids": ids, "positions": positions, "keep": keep}
-        with self._everywhere("together", **arguments, seen=list(seen.shape)):
+        with self._on_all_ranks("together", **arguments, seen=list(seen.shape)):
             self._group.broadcast(seen)
             return self._own.together(seen=seen, **arguments)
 
@@ -122,7 +122,7 @@ class Ring(Running):
         return sum(rank["peak"] for rank in self._bytes(held))
 
     def _bytes(self, held: Cache) -> list[dict[str, int]]:
-        with self._everywhere("bytes", number=held.number):
+        with self._on_all_ranks("bytes", number=held.number):
             return [self._own.bytes(held.number), *self._group.replies()]
 
     def effective(self, held: Cache) -> dict[str, Any]:

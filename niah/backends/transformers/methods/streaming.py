@@ -1,4 +1,4 @@
-"""Sliding windows asked for by a setting, with or without attention sinks (StreamingLLM, arXiv:2309.17453).
+"""Sliding windows on every layer, with or without attention sinks (StreamingLLM, arXiv:2309.17453).
 
 StreamingLLM counts positions inside the cache: sinks 0…S−1, then the newest W tokens, the query last. Between a query
 and the newest tokens the distance is then what it was in the text. Only the distance to a sink changes: it is at most

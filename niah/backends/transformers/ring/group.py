@@ -1,4 +1,4 @@
-"""The ranks of a ring, each a process of its own: started when they are first needed, and what they are told."""
+"""``RingGroup``: starts the processes of a ring at first use, sends them commands and reads their replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from niah.errors import BackendUnavailable
 if TYPE_CHECKING:
     from niah.backends.transformers.method import Setting
 
-# a rank that says nothing for so long is taken for dead
+# timeout after which a silent rank counts as failed
 COLLECTIVE_TIMEOUT_S = 600
 _END_WAIT_S = 5.0
 _LOST_PEER = "closed by peer"
@@ -29,7 +29,7 @@ _LOOPBACK = "lo" if sys.platform.startswith("linux") else "lo0"
 
 def join(transport: str, meeting: Path, rank: int, ranks: int) -> None:
     """Enter the process group whose ranks meet at a file; only the loopback interface is used."""
-    # both transports look for an interface of their own choice otherwise
+    # otherwise both transports choose an interface themselves
     os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
     dist.init_process_group(
         transport,
@@ -50,7 +50,7 @@ class RingGroup:
         self.transport = "nccl" if setting.loaded.device.type == "cuda" else "gloo"
 
     def check(self) -> None:
-        """Refuse what can only be seen once the model is loaded.
+        """Check what is only known once the model is loaded.
 
         Raises:
             BackendUnavailable: no process group can be made here, or there are fewer GPUs than ranks.
@@ -62,19 +62,19 @@ class RingGroup:
             raise BackendUnavailable(f"a ring of {self._ranks} ranks needs as many GPUs; this machine has {cards}.")
 
     def ensure(self) -> None:
-        """Start the children unless they run.
+        """Start the child processes unless they are running.
 
         Raises:
             RuntimeError: a child did not get ready; the message has what it said.
         """
         if self._children:
             return
-        # of the file at which the ranks meet
+        # the file for the rendezvous of the ranks
         self._folder = tempfile.TemporaryDirectory(prefix="niah-ring-")
         with self.failing_together():
             for rank in range(1, self._ranks):
                 self._start(rank)
-            # not before all have loaded the model: whoever failed at that would be waited for until the timeout
+            # only after all have loaded the model: a rank that failed to would be waited for until the timeout
             self.replies()
             join(self.transport, self._meeting, 0, self._ranks)
 
@@ -110,7 +110,7 @@ class RingGroup:
         self.send_each(what, [arguments] * self._ranks)
 
     def send_each(self, what: str, arguments: Sequence[dict[str, Any]]) -> None:
-        """The same command with each rank's own arguments; those of rank 0 are its own business."""
+        """Send one command with each rank's own arguments to ranks 1 and up."""
         for child, own in zip(self._children, arguments[1:], strict=True):
             child.send({"do": what, **own})
 
@@ -127,16 +127,16 @@ class RingGroup:
 
     @contextmanager
     def failing_together(self) -> Iterator[None]:
-        """When this rank or another fails, all end, and the error says what the first one to fail said."""
+        """When one rank fails, end all, and raise the message of the rank that failed first."""
         try:
             yield
         except (RuntimeError, OSError, ValueError) as err:
-            said = self._last_words()
+            said = self._failure_output()
             self.close()
             raise RuntimeError(f"the ring failed: {said or err}") from err
 
-    def _last_words(self) -> str:
-        """What the rank said that failed first: the others only say that they lost their peer."""
+    def _failure_output(self) -> str:
+        """Output of the rank that failed first: the others only report a lost connection."""
         found = []
         for rank, child in enumerate(self._children, 1):
             code = child.ended_within(1.0)
@@ -146,7 +146,7 @@ class RingGroup:
         return min(found, key=lambda text: _LOST_PEER in text, default="")
 
     def close(self) -> None:
-        """End all children; those that do not end by themselves are killed."""
+        """End all child processes; kill those that do not exit in time."""
         children, self._children = self._children, []
         for child in children:
             child.tell_to_end()

@@ -1,4 +1,4 @@
-"""Attention over a part of the keys, and the exact merging of such parts by their log-sum-exp (arXiv:2310.01889, 2)."""
+"""Partial attention over some of the keys, and exact merging of the parts by log-sum-exp (arXiv:2310.01889, 2)."""
 
 from __future__ import annotations
 

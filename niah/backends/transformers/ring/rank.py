@@ -1,4 +1,4 @@
-"""A rank of a ring in a process of its own: reads commands from standard input and ends with it."""
+"""The process of one ring rank: loads the model, then runs commands from standard input until it is closed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from niah.models.shape import ModelShape
 def _listen(lines: queue.Queue[str]) -> None:
     for line in sys.stdin:
         lines.put(line)
-    # the parent has closed its end or is gone; the main thread may be waiting for other ranks for ever
+    # the parent has closed the pipe or has ended; the main thread may be blocked waiting for other ranks
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""One rank's share of a ring: its layers, its part of the sequence, and the attention that is merged over all ranks."""
+"""``Rank``, one rank of ring attention: its cache layers, its part of the sequence, attention merged over all ranks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RingLayer(StoredLayer):
         return tokens <= self.seen
 
     def cut(self, tokens: int, slots: int) -> None:
-        """Forget all but the first ``tokens`` of the sequence, of which ``slots`` are here."""
+        """Keep only the first ``tokens`` of the sequence, of which ``slots`` are on this rank."""
         self.seen = tokens
         for side in self._sides:
             side.crop(slots)
