@@ -23,5 +23,5 @@ def prompt_problems(kv: KVConfig, context_tokens: int, question_tokens: int) -> 
             yield Problem("kv", kv.name, reason, f"Use a {what} of at least {needed}.")
     ranks = kv.placement.context_parallel
     if ranks > context_tokens:
-        reason = f"{ranks:,} ranks share a context of {context_tokens:,} tokens: some would have none"
+        reason = f"{ranks:,} ranks share a context of {context_tokens:,} tokens: some would store none"
         yield Problem("kv", kv.name, reason, f"Use at most {context_tokens} ranks, or longer prompts.")

@@ -274,7 +274,7 @@ def test_kivi_keeps_what_a_group_does_not_hold() -> None:
     layer.hold = True
     layer.update(*torch.randn(2, 1, 2, 30, 32))
     layer.hold = False
-    with pytest.raises(ValueError, match="must be cropped before a context goes on"):
+    with pytest.raises(ValueError, match="must be cropped before context tokens are appended"):
         layer.update(keys, values)
 
 

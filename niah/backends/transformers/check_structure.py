@@ -34,7 +34,7 @@ def layer_problems(shape: ModelShape) -> Iterator[Problem]:
     if "cross" in kinds:
         yield Problem("model", shape.name, "some layers attend to an image, and have no cache layer here", hint)
     if "none" in kinds:
-        yield Problem("model", shape.name, "some layers have no attention, and stand for none in a cache here", hint)
+        yield Problem("model", shape.name, "some layers have no attention, which the cache here does not support", hint)
     if "chunked" in kinds:
         yield Problem("model", shape.name, "chunked-attention layers have no cache layer here yet", hint)
     stored = [layer.kind != "shared" for layer in shape.layers]
@@ -63,7 +63,7 @@ def _window(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
     if kv.window is None or not kv.window.sinks or kv.window.positions != "in_cache":
         return
     if shape.is_mla or (shape.model_type and shape.model_type not in ROTATABLE):
-        reason = f"positions inside the cache need rotary keys that can be turned; {_kind(shape)} is not among those"
+        reason = f"positions inside the cache need rotary keys that can be moved; {_kind(shape)} is not among those"
         yield Problem("kv", kv.name, reason, "Use streaming(…,positions=original), or window(512).")
 
 
@@ -102,7 +102,7 @@ def _infini(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
 def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -> Iterator[Problem]:
     ranks = kv.placement.context_parallel
     if kv.is_quantized:
-        yield Problem("kv", kv.name, "blocks travel in 16 bit; no quantised format goes round the ring", "Use ring(2).")
+        yield Problem("kv", kv.name, "a ring passes blocks in 16 bit and supports no quantized format", "Use ring(2).")
     if on_cpu and ranks > host.cores:
         reason = f"{ranks} ranks on {host.cores} core{'s' if host.cores > 1 else ''} would wait for each other"
         hint = f"Use at most {host.cores} ranks, or --set backend.oversubscribe=true."
@@ -110,7 +110,7 @@ def _ring(kv: KVConfig, shape: ModelShape | None, host: Host, *, on_cpu: bool) -
     if shape is None:
         return
     if shape.is_mla:
-        yield Problem("kv", kv.name, "the model stores a latent, which the ring does not send round", "Use bf16.")
+        yield Problem("kv", kv.name, "the model stores a latent, which a ring does not support", "Use bf16.")
     windows = sorted({layer.window for layer in shape.layers if layer.window is not None})
     if windows:
         reason = f"layers with a window of {windows[0]:,} tokens leave nothing to spread over {ranks} ranks"

@@ -209,7 +209,7 @@ def check_positions(source: str, options: TransformersOptions) -> None:
 def _cannot(name: str, reason: str) -> str:
     return (
         f"the model {name!r} cannot be run by this backend: {reason}, so that questions behind one context would be "
-        "answered wrongly. Use --backend vllm or llamacpp, where the engine has it."
+        "answered wrongly. Use --backend vllm or llamacpp, if the engine supports it."
     )
 
 

@@ -218,8 +218,8 @@ def _refuse(info: ModelInfo, prompt: Prompt, own: float, plain: float, differenc
         return
     raise BackendUnavailable(
         f"{_of(info)}: behind {len(prompt.context):,} tokens the log-probability of an answer is {own:.4f}, and in a "
-        f"plain forward pass {plain:.4f}: this backend's way of asking does not suit the model. Use --backend vllm or "
-        "llamacpp, or go on all the same with --set backend.skip_checks=true."
+        f"plain forward pass {plain:.4f}: this backend does not run the model correctly. Use --backend vllm or "
+        "llamacpp, or run it anyway with --set backend.skip_checks=true."
     )
 
 

@@ -268,7 +268,7 @@ def safetensors_problem(path: Path) -> str:
         return "is damaged: its header cannot be read"
     if size < wanted:
         return f"is cut short: it has {size:,} of {wanted:,} bytes"
-    return f"is damaged: it has {size:,} bytes where its header speaks of {wanted:,}" if size > wanted else ""
+    return f"is damaged: it has {size:,} bytes where its header gives {wanted:,}" if size > wanted else ""
 
 
 def pickle_problem(path: Path) -> str:

@@ -82,7 +82,7 @@ def _on_cpu(kv: KVConfig, shape: ModelShape | None, host: Host) -> Iterator[Prob
                 "model", shape.name if shape else "", f"vLLM on a CPU has no kernel for heads of {dim} ({sizes})"
             )
     if kv.placement.tensor_parallel > 1 or kv.placement.pipeline_parallel > 1:
-        yield Problem("kv", kv.name, "one process on a CPU is one rank", "Drop tp and pp.")
+        yield Problem("kv", kv.name, "on a CPU niah runs one rank", "Drop tp and pp.")
     if kv.placement.context_parallel > 1:
         hint = f"Use --backend transformers --kv 'ring({kv.placement.context_parallel})'."
         yield Problem("kv", kv.name, "vLLM's context parallelism is for GPUs", hint)

@@ -29,7 +29,7 @@ def parse_bytes(text: str) -> int:
         raise ConfigError(f"{text!r} is not an amount of memory; write for instance 80GiB, 24GB or 512MiB.")
     amount = int(Fraction(match[1]) * factor)
     if amount < 1:
-        raise ConfigError(f"{text!r} is no memory at all; write for instance 80GiB.")
+        raise ConfigError(f"{text!r} is not a positive amount of memory; write for instance 80GiB.")
     return amount
 
 

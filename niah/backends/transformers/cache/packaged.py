@@ -38,10 +38,10 @@ class PackageCodec:
         self.element = element
 
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        raise NotImplementedError("the package's quantiser takes a whole context")
+        raise NotImplementedError("the package's quantizer encodes whole contexts only")
 
     def decode(self, parts: tuple[torch.Tensor, ...], dtype: torch.dtype) -> torch.Tensor:
-        raise NotImplementedError("the package's quantiser gives a whole context")
+        raise NotImplementedError("the package's quantizer decodes whole contexts only")
 
 
 class PackagedSide(Side):
@@ -77,7 +77,7 @@ class PackagedSide(Side):
             self._settle(new.clone() if self.tail is None else torch.cat((self.tail, new), dim=2))
             return
         if self.held:
-            raise ValueError("the tokens of questions must be cropped before a context goes on")
+            raise ValueError("the tokens of questions must be cropped before context tokens are appended")
         whole = new if not self.used else torch.cat((self.read(self.dtype), new), dim=2)
         self._raw = whole.to(states.dtype)
         self.quantized = self.quantizer.whole(whole)

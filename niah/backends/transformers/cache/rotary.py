@@ -31,7 +31,7 @@ class Rotary:
         apply = getattr(sys.modules[type(attention).__module__], "apply_rotary_pos_emb", None)
         head_dim = getattr(attention, "head_dim", None)
         if not embeddings or apply is None or head_dim is None:
-            raise BackendUnavailable(f"{type(model).__name__} has no rotary embedding that can be turned further.")
+            raise BackendUnavailable(f"{type(model).__name__} has no rotary embedding that niah can apply again.")
         self._embedding, self._apply = embeddings[0], apply
         self._takes_kind = "layer_type" in inspect.signature(self._embedding.forward).parameters
         self._probe(model, int(head_dim))
@@ -60,9 +60,11 @@ class Rotary:
                 once = self._turned(states, first + second, module)
                 twice = self.shift(self._turned(states, first, module), second, module)
             except (RuntimeError, TypeError) as err:
-                raise BackendUnavailable(f"the rotary embedding of this model cannot be turned further: {err}") from err
+                raise BackendUnavailable(f"the rotary embedding of this model cannot be applied again: {err}") from err
             if not torch.allclose(once, twice, atol=_PROBE_TOLERANCE):
-                raise BackendUnavailable("the rotary embedding of this model does not add up when it is turned twice.")
+                raise BackendUnavailable(
+                    "rotating twice differs from rotating once by the sum with this model's rotary embedding."
+                )
 
     def _turned(self, states: torch.Tensor, positions: torch.Tensor, module: Any) -> torch.Tensor:
         cos, sin = self._cos_sin(states, positions, module)

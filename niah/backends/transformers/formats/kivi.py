@@ -28,7 +28,7 @@ class ChannelGroups:
 
     def encode(self, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if states.shape[2] % self.group_size:
-            raise ValueError(f"{states.shape[2]} tokens are no whole groups of {self.group_size}")
+            raise ValueError(f"{states.shape[2]} tokens are not a multiple of the group size {self.group_size}")
         groups = states.float().reshape(*states.shape[:2], -1, self.group_size, states.shape[3])
         codes, scale, low = quantize(groups, 3, self.bits)
         return pack(codes, self.bits).flatten(-2), scale.squeeze(3), low.squeeze(3)
@@ -83,7 +83,7 @@ class ResidualSide(Side):
         if hold:
             self.held += states.shape[2]
         elif self.held:
-            raise ValueError("the tokens of questions must be cropped before a context goes on")
+            raise ValueError("the tokens of questions must be cropped before context tokens are appended")
         else:
             old = self.split(self.stored_tokens + tail.shape[2])[0] - self.stored_tokens
             if old:

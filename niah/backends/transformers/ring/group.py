@@ -56,7 +56,7 @@ class RingGroup:
             BackendUnavailable: no process group can be made here, or there are fewer GPUs than ranks.
         """
         if not dist.is_available() or dist.is_initialized():
-            raise BackendUnavailable("a ring needs torch.distributed for itself, and it is missing or in use.")
+            raise BackendUnavailable("a ring needs torch.distributed, which is missing or already in use.")
         cards = torch.cuda.device_count()
         if self.transport == "nccl" and cards < self._ranks:
             raise BackendUnavailable(f"a ring of {self._ranks} ranks needs as many GPUs; this machine has {cards}.")

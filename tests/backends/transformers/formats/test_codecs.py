@@ -110,7 +110,7 @@ def test_kivi_keys_share_a_scale_along_tokens_by_hand() -> None:
 
 
 def test_kivi_keys_come_in_whole_groups() -> None:
-    with pytest.raises(ValueError, match="5 tokens are no whole groups of 4"):
+    with pytest.raises(ValueError, match="5 tokens are not a multiple of the group size 4"):
         ChannelGroups(2, 4).encode(torch.zeros(1, 1, 5, 4))
 
 
