@@ -121,7 +121,7 @@ def check_combination(setting: KVConfig) -> None:
     """
     if setting.skip_layers and not setting.is_quantized:
         raise ConfigError(
-            f"{setting.name}: the layers are in 16 bit anyway; skip goes with a quantised type, as in int8+skip(0,-1)."
+            f"{setting.name}: the layers are in 16 bit anyway; skip goes with a quantized type, as in int8+skip(0,-1)."
         )
     if setting.memory is not None and isinstance(setting.tokens, Window):
         raise ConfigError(
@@ -130,7 +130,7 @@ def check_combination(setting: KVConfig) -> None:
     drops = isinstance(setting.tokens, Window) or setting.memory is not None
     if drops and not setting.keys.tokens_stand_alone:
         raise ConfigError(
-            f"{setting.name}: {setting.keys.label} quantises many tokens together, and a cache that drops old tokens "
+            f"{setting.name}: {setting.keys.label} quantizes many tokens together, and a cache that drops old tokens "
             "would have to cut through such a group; use k8v4 or int4, whose tokens stand alone."
         )
 

@@ -285,7 +285,7 @@ class KiviKeys(Format):
         if residual >= 1 and residual % self.group_size == 0:
             return ""
         return (
-            f"keys are quantised {self.group_size} tokens at a time, so the residual {residual} must be a positive "
+            f"keys are quantized {self.group_size} tokens at a time, so the residual {residual} must be a positive "
             f"multiple of {self.group_size}, for instance {self.group_size * 4}"
         )
 

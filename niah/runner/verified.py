@@ -72,7 +72,7 @@ class Verified:
         of = f"{self.cells} cells" if self.cells == self.asked else f"{self.cells} of {self.asked} cells"
         text = f"{kv.name}: reuse verified on {of}: {self.same} same answers, {self._logprobs()}"
         if self.same < self.cells and kv.is_quantized:
-            text += "; a quantised cache decides close calls by what a question is packed with (how-we-measure.md)"
+            text += "; a quantized cache decides close calls by what a question is packed with (how-we-measure.md)"
         return text
 
     def _logprobs(self) -> str:

@@ -41,24 +41,24 @@ def _quantized(**settings: Any) -> dict[str, Any]:
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "gptq": (
         _quantized(quant_method="gptq", bits=4, group_size=128, desc_act=False),
-        "are quantised (gptq), which transformers reads only with the packages 'optimum' and 'gptqmodel': pip install",
+        "are quantized (gptq), which transformers reads only with the packages 'optimum' and 'gptqmodel': pip install",
     ),
     "awq": (_quantized(quant_method="awq", bits=4, group_size=128, zero_point=True), "package 'gptqmodel'"),
     "bitsandbytes": (
         _quantized(quant_method="bitsandbytes", load_in_4bit=True, bnb_4bit_quant_type="nf4"),
-        "are quantised (bitsandbytes), which transformers reads only with the package 'bitsandbytes'",
+        "are quantized (bitsandbytes), which transformers reads only with the package 'bitsandbytes'",
     ),
     "bitsandbytes, 8 bit": (_quantized(load_in_8bit=True), "package 'bitsandbytes': pip install bitsandbytes; or use"),
     "compressed-tensors": (
         _quantized(quant_method="compressed-tensors", config_groups={}, format="pack-quantized"),
         "package 'compressed-tensors': pip install compressed-tensors",
     ),
-    "auto-round": (_quantized(quant_method="auto-round", bits=4, group_size=128), "quantised (auto-round)"),
+    "auto-round": (_quantized(quant_method="auto-round", bits=4, group_size=128), "quantized (auto-round)"),
     "a method nobody knows": (
         _quantized(quant_method="magic"),
         "cannot be read here: Unknown quantization type, got mag",
     ),
-    "a method without a name": (_quantized(bits=4), "quantised (a method that its config does not name)"),
+    "a method without a name": (_quantized(bits=4), "quantized (a method that its config does not name)"),
     "own code, unknown type": ({"model_type": "new", "auto_map": OWN_CODE}, OWN),
     "unknown type": ({"model_type": "new"}, "model type `new` but Transformers does not recognize"),
     "multimodal": (

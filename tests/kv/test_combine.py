@@ -85,7 +85,7 @@ def test_16_bit_types_combine_with_what_says_nothing_of_the_type() -> None:
         ("int8+int8", "both set the stored type"),
         ("mywindow(8)+mystream(9)", "both set the window"),
         ("int8+skip(0)+skip(1)", r"skip\(0\) and skip\(1\) both set the layers left in 16 bit"),
-        ("skip(0)", r"layers are in 16 bit anyway; skip goes with a quantised type, as in int8\+skip"),
+        ("skip(0)", r"layers are in 16 bit anyway; skip goes with a quantized type, as in int8\+skip"),
         ("bf16+skip(0)", "16 bit anyway"),
         ("int8+skip", r"skip needs layers; write for instance int8\+skip\(0,-1\)"),
         ("int8+skip()", "skip needs layers"),

@@ -45,7 +45,7 @@ def test_names_are_canonical_and_settings_survive_json(text: str, name: str) -> 
         ("gqa(0)", "kv_heads is 0"),
         ("infini(512,gate=1.5)", "gate is 1.5; give a share from 0"),
         ("infini(512,update=square)", "give one of delta, linear"),
-        ("ring(1)", "1 ranks make no ring"),
+        ("ring(1)", "a ring needs at least 2 ranks, not 1"),
         ("ring(two)", "context_parallel is 'two'"),
         ("infini(512)+window(64)", "drop the window"),
     ],

@@ -33,8 +33,8 @@ def test_cells_answers_and_log_probabilities() -> None:
     said = tally.sentence(parse_one("int4"))
     assert said.startswith("int4: reuse verified on 4 cells: 3 same answers, log-probabilities within 1.0000")
     assert "(mean difference -0.1667)" in said
-    assert "a quantised cache decides close calls" in said
-    assert "a quantised cache" not in tally.sentence(parse_one("bf16"))
+    assert "a quantized cache decides close calls" in said
+    assert "a quantized cache" not in tally.sentence(parse_one("bf16"))
     assert tally.is_warning
 
 

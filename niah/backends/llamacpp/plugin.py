@@ -30,7 +30,7 @@ def _check(options: LlamaCppOptions, kv: KVConfig, shape: ModelShape | None, hos
 
 def _flash_attention(options: LlamaCppOptions, kv: KVConfig) -> Iterator[Problem]:
     if isinstance(kv.values, Block) and not options.flash_attn:
-        reason = "llama.cpp quantises values only under flash attention, which backend.flash_attn switches off"
+        reason = "llama.cpp quantizes values only under flash attention, which backend.flash_attn switches off"
         yield Problem("kv", kv.name, reason, f"Drop that option, or use llama(k={kv.keys.element}).")
 
 
@@ -44,7 +44,7 @@ def _shape(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
         if not isinstance(stored, Block):
             continue
         if shape.is_mla:
-            yield Problem("kv", kv.name, "the model stores a latent, not K and V to quantise", "Use fp16.")
+            yield Problem("kv", kv.name, "the model stores a latent, not K and V to quantize", "Use fp16.")
             return
         for dim in sorted(dim for dim in dims_of[side] if dim % BLOCK_ELEMENTS):
             reason = f"blocks of {BLOCK_ELEMENTS} do not divide the {side} of {dim} elements of {shape.name!r}"

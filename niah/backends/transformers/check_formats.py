@@ -40,7 +40,7 @@ def _packages(kv: KVConfig) -> Iterator[Problem]:
         hint = f"pip install 'niah-kv[{kv.keys.layout}]'"
         yield Problem("kv", kv.name, f"it needs the package {distribution}, which is not installed", hint)
     if kv.skip_layers:
-        reason = "transformers' QuantizedCache quantises every layer"
+        reason = "transformers' QuantizedCache quantizes every layer"
         yield Problem("kv", kv.name, reason, f"Use int{kv.keys.bits} with skip where it exists.")
 
 
@@ -54,7 +54,7 @@ def _installed(module: str) -> bool:
 def _shape(kv: KVConfig, shape: ModelShape) -> Iterator[Problem]:
     if shape.is_mla:
         hint = "Use a 16-bit setting: the latent is already compressed."
-        yield Problem("kv", kv.name, "the model stores a latent, not K and V to quantise", hint)
+        yield Problem("kv", kv.name, "the model stores a latent, not K and V to quantize", hint)
         return
     count = len(shape.layers)
     for skip in kv.skip_layers:
@@ -73,7 +73,7 @@ def _windows(kv: KVConfig, layers: list[LayerShape]) -> Iterator[Problem]:
         reason = "transformers' QuantizedCache refuses models with window layers"
         yield Problem("kv", kv.name, reason, f"Use int{kv.keys.bits} or k8v4, whose layers have windows.")
         return
-    reason = f"{kv.keys.label} quantises many tokens together, and window layers drop them one at a time"
+    reason = f"{kv.keys.label} quantizes many tokens together, and window layers drop them one at a time"
     yield Problem("kv", kv.name, reason, f"Use {kv.name}+skip(sliding_window), k8v4 or int4.")
 
 

@@ -144,14 +144,14 @@ def _kind(settings: dict[str, Any]) -> str:
 
 
 def _unreadable(kind: str, err: Exception, model: str) -> str:
-    other = "use --backend vllm, which reads several kinds itself, or name the model without quantised weights"
+    other = "use --backend vllm, which reads several kinds itself, or name the model without quantized weights"
     packages = _PACKAGES.get(kind)
     if isinstance(err, ImportError) and packages:
         plural = "packages" if " " in packages else "package"
         listed = " and ".join(repr(name) for name in packages.split())
         return (
-            f"the weights of {model!r} are quantised ({kind}), which transformers reads only with the {plural} "
+            f"the weights of {model!r} are quantized ({kind}), which transformers reads only with the {plural} "
             f"{listed}: pip install {packages}; or {other}."
         )
     reason = (str(err).strip() or type(err).__name__).splitlines()[0].partition(" - supported")[0].rstrip(".")[:200]
-    return f"the weights of {model!r} are quantised ({kind}), which cannot be read here: {reason}; {other}."
+    return f"the weights of {model!r} are quantized ({kind}), which cannot be read here: {reason}; {other}."

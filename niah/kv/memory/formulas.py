@@ -48,7 +48,7 @@ def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
     if layer.latent and (kv.is_quantized or kv.kv_heads is not None or kv.memory is not None):
         raise ConfigError(
             f"{kv.name}: {shape.name!r} stores an MLA latent of {layer.latent} elements per token, so there is no K/V "
-            "to quantise or merge; use bf16."
+            "to quantize or merge; use bf16."
         )
     if kv.kv_heads is not None and layer.kv_heads % kv.kv_heads:
         raise ConfigError(
@@ -61,7 +61,7 @@ def _check_layer(shape: ModelShape, layer: LayerShape, kv: KVConfig) -> None:
             raise ConfigError(f"{kv.name}: {problem.format(side=side, model=repr(shape.name))}")
     if not kv.keys.tokens_stand_alone and layer.window is not None:
         raise ConfigError(
-            f"{kv.name}: {kv.keys.label} quantises many tokens together, and the window layers of {shape.name!r} "
+            f"{kv.name}: {kv.keys.label} quantizes many tokens together, and the window layers of {shape.name!r} "
             f"drop them one at a time; use {kv.name}+skip(sliding_window) or int4."
         )
 

@@ -11,4 +11,4 @@ def _make() -> KVConfig:
     return KVConfig("bf16", Plain("bf16"), Plain("bf16"))
 
 
-PLUGIN = KVPreset("bf16", "16-bit brain float, unquantised: 2 bytes an element", _make)
+PLUGIN = KVPreset("bf16", "16-bit brain float, unquantized: 2 bytes an element", _make)

@@ -11,4 +11,4 @@ def _make() -> KVConfig:
     return KVConfig("fp16", Plain("fp16"), Plain("fp16"))
 
 
-PLUGIN = KVPreset("fp16", "16-bit IEEE float, unquantised: 2 bytes an element", _make)
+PLUGIN = KVPreset("fp16", "16-bit IEEE float, unquantized: 2 bytes an element", _make)

@@ -14,7 +14,7 @@ def _make(group_size: int) -> KVConfig:
 
 PLUGIN = KVPreset(
     "hqq4",
-    "transformers' QuantizedCache with hqq, 4 bits; the prompt is attended to before it is quantised",
+    "transformers' QuantizedCache with hqq, 4 bits; the prompt is attended to before it is quantized",
     _make,
     {"group_size": 64},
     paper="https://github.com/mobiusml/hqq",

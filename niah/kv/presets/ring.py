@@ -9,7 +9,7 @@ from niah.kv.preset import KVPreset
 
 def _make(ranks: int) -> KVConfig:
     if isinstance(ranks, int) and ranks < 2:
-        raise ConfigError(f"ring: {ranks} ranks make no ring; give at least 2.")
+        raise ConfigError(f"a ring needs at least 2 ranks, not {ranks}.")
     return KVConfig("ring", placement=Placement(context_parallel=ranks))
 
 

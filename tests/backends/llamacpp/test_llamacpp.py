@@ -85,8 +85,8 @@ def test_a_log_that_says_something_else_gives_no_bytes() -> None:
     [
         (parse_one("int8"), {}, "no keys and values stored as int8"),
         (parse_one("fp8"), {}, "no keys and values stored as fp8_e4m3"),
-        (parse_one("q8_0"), {"flash_attn": False}, "quantises values only under flash attention"),
-        (parse_one("llama(v=q4_0)"), {"flash_attn": False}, "quantises values only under flash attention"),
+        (parse_one("q8_0"), {"flash_attn": False}, "quantizes values only under flash attention"),
+        (parse_one("llama(v=q4_0)"), {"flash_attn": False}, "quantizes values only under flash attention"),
         (parse_one("f16"), {"threads": 5}, "4 cores"),
         (KVConfig("w", Plain("fp16"), Plain("fp16"), tokens=Window(64)), {}, "no window on every layer"),
         (KVConfig("s", Plain("fp16"), Plain("fp16"), skip_layers=(0,)), {}, "no layers left in 16 bit"),

@@ -25,7 +25,7 @@ from niah.types import Host
         ("smollm2-135m", "k8v4(group_size=24)", "groups of 24 do not fit the values", "divides 64"),
         ("smollm2-135m", "kivi4(group_size=48,residual=96)", "groups of 48 do not fit the values", "divides 64"),
         ("smollm2-135m", "quanto4(group_size=128)", "groups of 128 do not fit the keys", "divides 64"),
-        ("smollm2-135m", "quanto4+skip(0)", "QuantizedCache quantises every layer", "int4 with skip"),
+        ("smollm2-135m", "quanto4+skip(0)", "QuantizedCache quantizes every layer", "int4 with skip"),
         ("gemma-3-270m", "kivi4", "window layers drop them one at a time", "kivi4+skip(sliding_window)"),
         ("gemma-3-270m", "quanto4", "QuantizedCache refuses models with window layers", "int4 or k8v4"),
         ("deepseek-v3", "k8v4", "stores a latent, not K and V", "16-bit"),

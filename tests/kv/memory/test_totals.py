@@ -240,7 +240,7 @@ def test_infini_memory_is_constant_beyond_the_segment() -> None:
     ("kv", "match"),
     [
         (parse_one("int8"), "MLA latent of 576 elements"),
-        (parse_one("fp8"), "no K/V to quantise"),
+        (parse_one("fp8"), "no K/V to quantize"),
         (KVConfig("gqa", kv_heads=1), "MLA latent"),
     ],
 )

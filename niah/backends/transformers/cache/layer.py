@@ -220,7 +220,7 @@ class StoredLayer(CacheLayerMixin):  # type: ignore[misc]
         if self.slots < self.seen:
             raise ValueError("a window layer that has dropped tokens cannot be cropped")
         if not self.can_crop_to(self.seen - count):
-            raise ValueError(f"tokens are quantised together, so the cache cannot be cropped to {self.seen - count}")
+            raise ValueError(f"tokens are quantized together, so the cache cannot be cropped to {self.seen - count}")
         self.seen -= count
         for side in self._sides:
             side.crop(self.seen)

@@ -105,7 +105,7 @@ class ResidualSide(Side):
 
     def keep_ends(self, first: int, last: int) -> None:
         if self.used > first + last:
-            raise ValueError("old tokens are quantised together and cannot be dropped one at a time")
+            raise ValueError("old tokens are quantized together and cannot be dropped one at a time")
 
     @property
     def can_crop(self) -> bool:

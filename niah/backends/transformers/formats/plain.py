@@ -27,4 +27,4 @@ def _codec(stored: Plain) -> Codec:
     return PlainCodec(DTYPES[stored.element])
 
 
-PLUGIN = CacheFormat("plain", "unquantised elements of 16 or 32 bit", FORMATS["plain"], codec=_codec)
+PLUGIN = CacheFormat("plain", "unquantized elements of 16 or 32 bit", FORMATS["plain"], codec=_codec)

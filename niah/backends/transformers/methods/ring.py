@@ -23,7 +23,7 @@ from niah.backends.transformers.length_dependent_rope import LengthDependentRope
 from niah.backends.transformers.method import Method, Running, Setting
 from niah.backends.transformers.packed import View
 from niah.backends.transformers.ring.group import RingGroup
-from niah.backends.transformers.ring.share import Rank, RingCache
+from niah.backends.transformers.ring.rank import Rank, RingCache
 from niah.errors import BackendUnavailable
 from niah.kv.config import KVConfig
 

@@ -101,7 +101,7 @@ class RingGroup:
                 "dtype": {torch.bfloat16: "bf16", torch.float16: "fp16"}.get(setting.loaded.dtype, "fp32"),
             },
         }
-        command = [sys.executable, "-m", "niah.backends.transformers.ring.rank"]
+        command = [sys.executable, "-m", "niah.backends.transformers.ring.process"]
         child = LineProcess(command, f"ring-rank-{rank}", grace_s=_END_WAIT_S)
         self._children.append(child)
         child.send(told)
