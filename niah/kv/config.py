@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, TypeVar, Union
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, Union
 
 from niah.errors import ConfigError
 from niah.kv.formats import Format, Plain
@@ -133,6 +133,9 @@ class KVConfig:
     extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:
+        stored: tuple[Any, ...] = (self.keys, self.values)
+        if not all(isinstance(side, Format) for side in stored):
+            raise ConfigError(f"{self.name!r}: keys and values must be formats, such as Plain('bf16').")
         for what, value, least in _counts(self):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(f"{self.name!r}: {what} is {value!r}; give a whole number of at least {least}.")

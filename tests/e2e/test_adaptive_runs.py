@@ -70,26 +70,20 @@ HARDER = '''
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from niah.backends import oracle
+from niah.engines.base import per_session
 from niah.grid import seed_from
-
-KIND = "backends"
 
 class Session(oracle._OracleSession):
     def _finds(self, prompt):
         keys = len(prompt.case.needles)
         return seed_from(prompt.sha256, prompt.case.expected[0]) % 100 >= LOST.get(keys, 100)
 
-class Engine(oracle._OracleEngine):
-    @asynccontextmanager
-    async def session(self, request):
-        yield Session(self._options, request)
-
 @asynccontextmanager
-async def open_(options, info):
-    yield Engine(options)
+async def session(options, info, request):
+    yield Session(options, request)
 
 LOST = {2: 0, 4: 3, 8: 10, 16: 25, 32: 90}
-PLUGIN = replace(oracle.PLUGIN, name="confused", open=open_)
+PLUGIN = replace(oracle.PLUGIN, name="confused", open=per_session(session))
 '''
 
 

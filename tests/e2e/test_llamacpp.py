@@ -176,7 +176,7 @@ def test_a_model_that_cannot_be_loaded_is_one_message(
 @pytest.mark.parametrize(
     ("more", "code", "sentence"),
     [
-        (("--kv", "int8"), 2, "llama.cpp stores no keys as int8"),
+        (("--kv", "int8"), 2, "'llamacpp' has no keys and values stored as int8"),
         (("--kv", "q4_0", "--set", "backend.flash_attn=false"), 2, "only under flash attention"),
         (("--kv", "f16", "-m", "nowhere.gguf"), 2, "no GGUF model 'nowhere.gguf'"),
         (("--kv", "f16", "--lengths", "16k"), 2, "takes at most 8,192 tokens"),

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from niah.backends.oracle import PLUGIN as ORACLE
 from niah.haystacks.noise import PLUGIN as NOISE
-from niah.plugins import KVConfig, KVPreset, Score, ScorerPlugin
+from niah.plugins import KVConfig, KVPreset, Score, ScorerPlugin, TokenHead
 from niah.scoring.exact import PLUGIN as EXACT
 from niah.tasks.multikey import PLUGIN as MULTIKEY
 
@@ -33,7 +33,7 @@ PLUGINS = [
     replace(MULTIKEY, name="own-task", make=make),
     replace(NOISE, name="own-text"),
     ScorerPlugin("own-scorer", "as exact does", 1, score),
-    KVPreset("own8", "8 bits of mine", lambda: KVConfig("own8", "int8", "int8", "token_head")),
+    KVPreset("own8", "8 bits of mine", lambda: KVConfig("own8", TokenHead("int8"), TokenHead("int8"))),
 ]
 """
 GRID = ("--lengths", "512", "--depths", "3", "--trials", "2")

@@ -168,4 +168,4 @@ def test_make_limits_the_threads_of_tests_alone() -> None:
     text = (ROOT / "Makefile").read_text()
     lines = [line for line in text.splitlines() if "OMP_NUM_THREADS" in line]
     assert lines
-    assert all(line.startswith("test test-vllm: export") for line in lines)
+    assert all(line.startswith("test test-vllm random proof: export") for line in lines)

@@ -87,7 +87,7 @@ def test_no_network_is_told_in_seconds(
 
 
 def test_an_address_that_swallows_everything_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_api_sdk, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(_api_sdk, "_FIRST_CONTACT_S", 1.0)
     monkeypatch.setattr(_api_sdk, "_why_unreachable", lambda *_: time.sleep(30))
     started = time.monotonic()
     with pytest.raises(BackendUnavailable, match=r"https://example\.org cannot be reached: no answer in"):
@@ -96,7 +96,7 @@ def test_an_address_that_swallows_everything_is_given_up(monkeypatch: pytest.Mon
 
 
 def test_a_server_that_is_silent_at_first_counts_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_api_sdk, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(_api_sdk, "_FIRST_CONTACT_S", 0.5)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
