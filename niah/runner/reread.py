@@ -67,20 +67,43 @@ class Rebuild:
         return asdict(self)
 
 
-def recorded_config(manifest: Mapping[str, Any], where: Path) -> RunConfig:
+def recorded_config(
+    manifest: Mapping[str, Any], where: Path, *, trust: bool = False, with_settings: bool = True
+) -> RunConfig:
     """What was asked, as ``run.json`` says it.
 
+    Args:
+        trust: load the plugin files that it names.
+        with_settings: with its KV settings, whose names plugins may have brought.
+
     Raises:
-        ConfigError: it does not say.
+        ConfigError: it does not say, or it names plugin files that were not given.
         StoreError: it says what cannot have been asked.
     """
     asked = manifest.get("asked")
     if not isinstance(asked, Mapping) or not isinstance(asked.get("config"), Mapping):
         raise ConfigError(f"the run.json of {str(where)!r} does not say what was asked; it cannot be rebuilt.")
+    config = dict(asked["config"])
+    if with_settings:
+        _load_plugins(config.get("plugins"), trust=trust)
+    else:
+        config["kv"] = None
     try:
-        return build_config(asked["config"])
+        return build_config(config)
     except ConfigError as err:
         raise StoreError(f"what the run.json of {str(where)!r} says was asked cannot be read: {err}") from err
+
+
+def _load_plugins(named: Any, *, trust: bool) -> None:
+    """Names of tasks and KV settings are looked up when a config is built, so plugins come first."""
+    paths = [path for path in named if isinstance(path, str)] if isinstance(named, list) else []
+    if trust:
+        for path in paths:
+            registry.add_file(Path(path))
+    elif not all(registry.has_file(path) for path in paths):
+        raise ConfigError(
+            f"this run used plugin files, which a report does not load by itself: give them with --plugin. {TRUST}"
+        )
 
 
 def plan_again(
@@ -101,7 +124,7 @@ def plan_again(
             cannot be made again without doing what the folder says.
         NiahError: the model's tokenizer or the text is not there any more.
     """
-    config = recorded_config(manifest, where)
+    config = recorded_config(manifest, where, trust=trust)
     date = _part(manifest, "model").get("date")
     if isinstance(date, str):
         # what its template printed then, whatever is printed by now where nobody names a day
@@ -109,13 +132,7 @@ def plan_again(
     if config.haystack.argument == "-":
         raise ConfigError("this run read its haystack from standard input, so its prompts cannot be built again.")
     if trust:
-        for path in config.plugins:
-            registry.add_file(Path(path))
         return make_plan(config, try_building=False)  # its prompts were built once already
-    if not all(registry.has_file(path) for path in config.plugins):
-        raise ConfigError(
-            f"this run used plugin files, which a report does not load by itself: give them with --plugin. {TRUST}"
-        )
     _refuse_foreign_text(config)
     longest = max((length for length, _ in contexts), default=0) if contexts is not None else 0
     if longest > MOST_TOKENS:

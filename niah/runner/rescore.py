@@ -133,7 +133,7 @@ def rescore(
             raise
         plan = None
         try:
-            cases = cases_alone(recorded_config(record.manifest, record.path), contexts)
+            cases = cases_alone(recorded_config(record.manifest, record.path, with_settings=False), contexts)
         except ConfigError:
             raise err from None
         note(f"judged without the text, and ids stay as they are: {err}")
