@@ -77,6 +77,11 @@ def share_color(share: float, palette: Palette = "cividis") -> RGB:
     return blend(stops(palette), share)
 
 
+def share_scale(palette: Palette) -> list[tuple[str, str]]:
+    """The scale in whole percents from 0 to 100: a color, and black or white for what is written on it."""
+    return [(color.hex, color.ink) for color in (share_color(percent / 100, palette) for percent in range(101))]
+
+
 def difference_color(delta: float) -> RGB:
     """The color of a difference of accuracies, -1 to 1: orange is worse, purple is better."""
     return blend(WORSE_TO_BETTER, (delta / DIFFERENCE_LIMIT + 1) / 2)

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from niah.errors import NiahError, StoreError
 from niah.report.data.surroundings import Surroundings, read_surroundings
 from niah.report.page.html import render_report, script_policy, template_text
-from niah.report.palette import Palette, stops
+from niah.report.palette import Palette, share_scale, stops
 from niah.store.folder import RunFolder
 from niah.store.read import RunRecord
 from niah.store.sound import check_manifest
@@ -89,7 +89,7 @@ class _Pages:
             "events": f"/runs/{quote(run.path.name)}/events",
             "report": f"/runs/{quote(run.path.name)}",
         }
-        data |= {"lengths": lengths, "depths": depths, "stops": stops(self._palette)}
+        data |= {"lengths": lengths, "depths": depths, "scale": share_scale(self._palette)}
         return _page("live.html.j2", "live.js", name=run.path.name, data=_embedded(data), colors=stops(self._palette))
 
     async def live_events(self, request: Request) -> Response:

@@ -15,20 +15,6 @@
   const short = (length) => (length % 1024 === 0 ? length / 1024 + "k" : String(length));
   const span = (s) => (s > 5400 ? (s / 3600).toFixed(1) + " h" : s > 90 ? Math.round(s / 60) + " min" : Math.round(s) + " s");
 
-  function color(share) {
-    const place = share * (data.stops.length - 1);
-    const index = Math.min(Math.floor(place), data.stops.length - 2);
-    const part = place - index;
-    const [low, high] = [data.stops[index], data.stops[index + 1]].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
-    return low.map((value, i) => Math.round(value + (high[i] - value) * part));
-  }
-
-  function ink(rgb) {
-    const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
-    const light = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    return 1.05 / (light + 0.05) > (light + 0.05) / 0.05 ? "#fff" : "#000";
-  }
-
   function grid(setting) {
     const places = Object.keys(setting.squares).map((key) => key.split(",").map(Number));
     const ordered = (known, index) => [...new Set([...known, ...places.map((p) => p[index])])].sort((a, b) => a - b);
@@ -49,9 +35,7 @@
           if (lost) cell.className = answered ? "lost part" : "lost";
           cell.title = right + " of " + answered + " right" + (lost ? ", " + lost + " without an answer" : "");
           if (answered) {
-            const rgb = color(right / answered);
-            cell.style.backgroundColor = "rgb(" + rgb.join(",") + ")";
-            cell.style.color = ink(rgb);
+            [cell.style.backgroundColor, cell.style.color] = data.scale[Math.round((100 * right) / answered)];
           }
         }
         line.append(cell);
