@@ -31,14 +31,13 @@ if TYPE_CHECKING:
         Hqq,
         KiviKeys,
         KiviValues,
-        Nvfp4,
         Plain,
         Quanto,
         TensorScale,
         TokenHead,
-        TurboQuant,
     )
     from niah.kv.preset import KVPreset
+    from niah.kv.vllm_formats import Nvfp4, RotatedTokenHead, TurboQuant, UltraQuant
     from niah.models.shape import ModelShape
     from niah.prompts.haystack import Haystack, HaystackOptions, HaystackPlugin
     from niah.prompts.normalize import is_settled
@@ -93,6 +92,7 @@ __all__ = [
     "Prompt",
     "Quanto",
     "Reply",
+    "RotatedTokenHead",
     "Running",
     "Score",
     "ScorerPlugin",
@@ -108,6 +108,7 @@ __all__ = [
     "TensorScale",
     "TokenHead",
     "TurboQuant",
+    "UltraQuant",
     "Window",
     "WordTokenizer",
     "draw_keys",
@@ -137,13 +138,12 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "Hqq",
         "KiviKeys",
         "KiviValues",
-        "Nvfp4",
         "Plain",
         "Quanto",
         "TensorScale",
         "TokenHead",
-        "TurboQuant",
     ),
+    "niah.kv.vllm_formats": ("Nvfp4", "RotatedTokenHead", "TurboQuant", "UltraQuant"),
     "niah.kv.preset": ("KVPreset",),
     "niah.models.shape": ("ModelShape",),
     "niah.prompts.haystack": ("Haystack", "HaystackOptions", "HaystackPlugin"),

@@ -22,6 +22,7 @@ ELEMENT_BITS: Mapping[str, int] = {
     "int3": 3,
     "int2": 2,
     "nvfp4": 4,
+    "fp4_e2m1": 4,
     "q8_0": 8,
     "q5_1": 5,
     "q5_0": 5,
@@ -50,12 +51,14 @@ class Format:
         element: type of a stored element, one of ``ELEMENT_BITS``.
         layout: what shares a scale, in a word. A backend declares the pairs of element and layout that it stores.
         tokens_stand_alone: whether a token can be dropped without another one.
+        query_element: type to which queries are rounded, rotated, before they meet stored keys; empty leaves them.
         fills_bytes_evenly: whether every token adds the same number of bytes.
     """
 
     layout: ClassVar[str] = "none"
     tokens_stand_alone: ClassVar[bool] = True
     fills_bytes_evenly: ClassVar[bool] = True
+    query_element: ClassVar[str] = ""
     element: str
 
     def __post_init__(self) -> None:
@@ -123,6 +126,14 @@ class Format:
     def residual_problem(self, residual: int) -> str:  # noqa: ARG002
         """Why the format cannot keep the newest ``residual`` tokens in 16 bit; empty where it can."""
         return ""
+
+    def head_problem(self, dim: int) -> str:  # noqa: ARG002
+        """Why no kernel stores heads of ``dim`` elements so, and what to use; empty where one does."""
+        return ""
+
+    def layers_in_16_bit(self, layers: int) -> frozenset[int]:  # noqa: ARG002
+        """Layers of a model with so many that the engine of this format leaves in 16 bit by itself."""
+        return frozenset()
 
 
 def _check_group(stored: Format, group_size: int) -> None:
@@ -212,23 +223,6 @@ class Grouped(Format):
 
     def group(self, dim: int) -> int | None:  # noqa: ARG002
         return self.group_size
-
-
-@dataclass(frozen=True, slots=True)
-class Nvfp4(Format):
-    """4-bit floats (E2M1) with one fp8 scale per 16 elements along head_dim, NVIDIA's format."""
-
-    layout: ClassVar[str] = "nvfp4"
-    GROUP: ClassVar[int] = 16
-
-    def canonical(self) -> dict[str, Any]:
-        return {"granularity": "group_token", "group_size": self.GROUP}
-
-    def scale_bytes(self, dim: int) -> int:
-        return dim // self.GROUP
-
-    def group(self, dim: int) -> int | None:  # noqa: ARG002
-        return self.GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,19 +365,3 @@ class Hqq(Packaged):
         rows_per_byte = 8 // self.bits
         step = rows_per_byte // gcd(elements // self.group_size, rows_per_byte)
         return tokens // step * step
-
-
-@dataclass(frozen=True, slots=True)
-class TurboQuant(Format):
-    """vLLM's TurboQuant (0.32): an fp16 scale for keys, scale and zero point for values, none beside fp8 elements."""
-
-    layout: ClassVar[str] = "turboquant"
-    side: Side
-
-    def canonical(self) -> dict[str, Any]:
-        return {"granularity": self.layout, "symmetric": False}
-
-    def scale_bytes(self, dim: int) -> int:  # noqa: ARG002
-        if self.bits == 8:
-            return 0
-        return SIXTEEN_BIT_BYTES if self.side == "keys" else 2 * SIXTEEN_BIT_BYTES

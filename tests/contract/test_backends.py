@@ -11,8 +11,8 @@ import pytest
 from niah import registry
 from niah.config import GridConfig, Named, RunConfig
 from niah.kv.config import Infini, KVConfig, Window
-from niah.kv.formats import Nvfp4
 from niah.kv.grammar import parse_one
+from niah.kv.vllm_formats import Nvfp4
 from niah.runner.host import this_host
 from niah.runner.plan import Plan, make_plan
 from niah.types import Answer, Host, Prompt, Reply

@@ -21,15 +21,14 @@ from niah.kv.formats import (
     Hqq,
     KiviKeys,
     KiviValues,
-    Nvfp4,
     Packaged,
     Plain,
     Quanto,
     TensorScale,
     TokenHead,
-    TurboQuant,
 )
 from niah.kv.memory.totals import kv_bytes
+from niah.kv.vllm_formats import Nvfp4, TurboQuant
 from niah.models.shape import LayerShape, ModelShape
 from niah.types import Host
 

@@ -18,8 +18,9 @@ from niah.engines.checkpoint.yarn import stretched
 from niah.engines.support import Support
 from niah.errors import BackendUnavailable
 from niah.kv.config import KVConfig
-from niah.kv.formats import TokenHead, TurboQuant
+from niah.kv.formats import TokenHead
 from niah.kv.memory.totals import GIB
+from niah.kv.vllm_formats import TurboQuant
 from niah.models.shape import ModelShape
 
 # element and layout, equal for K and V -> vLLM's kv_cache_dtype
@@ -40,7 +41,11 @@ WORDS: Mapping[tuple[str, str], str] = {
 MIXED_WORDS: Mapping[tuple[tuple[str, str], tuple[str, str]], str] = {
     (("int8", "token_head"), ("int4", "group_token")): "turboquant_k8v4"
 }
-TURBOQUANT = frozenset((element, "turboquant") for element in ("fp8_e4m3", "int4", "int3"))
+TURBOQUANT = frozenset(
+    pair
+    for keys, values in (("fp8_e4m3", "int4"), ("int4", "int4"), ("int3", "int4"), ("int3", "int3"))
+    for pair in ((keys, "turboquant_keys"), (values, "turboquant_values"))
+)
 SUPPORT = Support(
     formats=frozenset(WORDS) | frozenset(pair for pairs in MIXED_WORDS for pair in pairs) | TURBOQUANT,
     aspects=frozenset(

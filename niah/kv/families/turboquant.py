@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from niah.kv.config import KVConfig
-from niah.kv.formats import TurboQuant
 from niah.kv.preset import KVPreset
+from niah.kv.vllm_formats import TurboQuant
 
 # vLLM adds these to the skipped layers of every dense model (0.32, ``engine/arg_utils.py``)
 SKIPPED = (0, 1, -2, -1)

@@ -5,7 +5,8 @@ T is the number of tokens whose K and V are stored. Per layer, for one sequence:
 =====================  =============================================================================
 16 bit                 ``kv_heads · (k_dim + v_dim) · T · 2``; MLA ``(kv_lora_rank + rope dims) · T · 2``
 window, chunked        the same with ``min(T, W)``; sinks and window: ``min(T, sinks + window)``
-per token and head     one 4-byte scale beside each key and each value (vLLM's ``int8_per_token_head``)
+per token and head     one 4-byte scale beside each key and each value (vLLM's ``int8_`` and ``int4_per_token_head``)
+nvfp4, UltraQuant      one byte of scale per 16 or 32 elements
 groups along head_dim  fp16 scale (and fp16 zero point) per group
 llama.cpp blocks       34, 24, 22, 20, 18, 18 B per 32 elements: q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl
 KIVI                   arXiv:2402.02750: keys per channel in groups of tokens, values per token, 16-bit residual
@@ -76,22 +77,34 @@ def head_problem(stored: Format, dim: int) -> str:
         )
     if dim * stored.bits % 8:
         return f"{dim} elements of {stored.bits} bits do not fill whole bytes; use an 8-bit format."
-    return ""
+    problem = stored.head_problem(dim)
+    return f"{problem}." if problem else ""
 
 
 def setting_of_layer(shape: ModelShape, kv: KVConfig, index: int) -> KVConfig:
     """The setting of one layer: in the model's own 16-bit type where the layer is skipped, and without a list of them.
 
-    What skipped layers keep is the type, not the tokens.
+    Skipped are the layers that the setting names and those that the format leaves in 16 bit by itself. What they keep
+    is the type, not the tokens.
     """
     if not _is_skipped(shape, kv, index):
         return replace(kv, skip_layers=()) if kv.skip_layers else kv
     own = Plain(shape.native_dtype)
-    return replace(kv, keys=own, values=own, residual=0, skip_layers=())
+    return replace(kv, keys=own, values=own, residual=0, skip_layers=(), prefill_reads="stored")
+
+
+def layers_in_16_bit(shape: ModelShape, kv: KVConfig) -> list[int]:
+    """Layers with tokens that a quantized setting leaves in the model's own 16-bit type, in order."""
+    stored = [index for index, layer in enumerate(shape.layers) if layer.stores_tokens]
+    return [index for index in stored if kv.is_quantized and _is_skipped(shape, kv, index)]
 
 
 def _is_skipped(shape: ModelShape, kv: KVConfig, index: int) -> bool:
-    if index in kv.skip_layers or index - len(shape.layers) in kv.skip_layers:
+    count = len(shape.layers)
+    if index in kv.skip_layers or index - count in kv.skip_layers:
+        return True
+    # vLLM leaves out no layer of a model whose other layers have linear attention
+    if index in kv.keys.layers_in_16_bit(count) and all(layer.kind != "linear" for layer in shape.layers):
         return True
     return "sliding_window" in kv.skip_layers and shape.layers[index].kind in ("window", "chunked")
 

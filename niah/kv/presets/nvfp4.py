@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from niah.kv.config import KVConfig
-from niah.kv.formats import Nvfp4
 from niah.kv.preset import KVPreset
+from niah.kv.vllm_formats import Nvfp4
 
 
 def _make() -> KVConfig:

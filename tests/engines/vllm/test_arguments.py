@@ -26,9 +26,10 @@ from niah.engines.vllm.arguments import (
 )
 from niah.errors import BackendUnavailable
 from niah.kv.config import AllTokens, KVConfig, Placement, Window
-from niah.kv.formats import Grouped, Nvfp4, TokenHead, TurboQuant
+from niah.kv.formats import Grouped, TokenHead
 from niah.kv.grammar import parse_one
 from niah.kv.memory.totals import kv_bytes
+from niah.kv.vllm_formats import Nvfp4, TurboQuant
 from niah.models.known import builtin_shape
 
 TQ3 = (("kv-cache-dtype", "turboquant_3bit_nc"), ("max-num-partial-prefills", "2"))

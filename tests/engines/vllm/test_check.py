@@ -7,8 +7,9 @@ import pytest
 from niah.backends.vllm.options import VllmOptions
 from niah.backends.vllm.plugin import PLUGIN
 from niah.kv.config import Infini, KVConfig, Placement, Window
-from niah.kv.formats import Grouped, KiviKeys, KiviValues, Nvfp4, TensorScale, TokenHead, TurboQuant
+from niah.kv.formats import Grouped, KiviKeys, KiviValues, TensorScale, TokenHead
 from niah.kv.grammar import parse_one
+from niah.kv.vllm_formats import Nvfp4, TurboQuant
 from niah.models.known import builtin_shape
 from niah.types import Host
 

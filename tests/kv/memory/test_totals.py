@@ -11,7 +11,7 @@ import pytest
 
 from niah.errors import ConfigError
 from niah.kv.config import Infini, KVConfig, SkipLayer, Window
-from niah.kv.formats import Grouped, KiviKeys, KiviValues, Nvfp4, Plain, TokenHead
+from niah.kv.formats import Grouped, KiviKeys, KiviValues, Plain, TokenHead
 from niah.kv.grammar import parse_one
 from niah.kv.memory.formula_text import formula_text, naive_note
 from niah.kv.memory.table import memory_rows
@@ -26,6 +26,7 @@ from niah.kv.memory.totals import (
     stored_tokens,
     weights_bytes,
 )
+from niah.kv.vllm_formats import Nvfp4
 from niah.models.known import builtin_shape
 from niah.models.shape import LayerShape, ModelShape
 
@@ -132,7 +133,10 @@ GROUP_64 = parse_one("int4(group_size=64)")
 )
 def test_bytes_per_token_and_head(kv: KVConfig, at_64: int, at_128: int, at_256: int) -> None:
     assert [kv_bytes(one_head(dim), kv, 1) for dim in (64, 128, 256)] == [at_64, at_128, at_256]
-    assert kv_bytes(one_head(128, layers=3, kv_heads=2), kv, 7, batch=5) == at_128 * 3 * 2 * 7 * 5
+    left = len(kv.keys.layers_in_16_bit(3))
+    assert (
+        kv_bytes(one_head(128, layers=3, kv_heads=2), kv, 7, batch=5) == (at_128 * (3 - left) + 512 * left) * 2 * 7 * 5
+    )
 
 
 @pytest.mark.parametrize(("name", "at_128"), [("quanto4", 144), ("quanto2", 80), ("hqq4", 144), ("hqq8", 272)])
